@@ -7,8 +7,6 @@ differences of words are listed separately without failing. ``--slow`` includes 
 ``--only TEXT`` selects cases by name.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import hashlib
@@ -19,19 +17,17 @@ import re
 import shutil
 import sys
 import tempfile
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from corpus import Case, cases
 from tcpcast.cli import main as tcpcast
 from tcpcast.engines.kernel.config import path_configuration
 from tcpcast.engines.kernel.config import run_arguments as kernel_arguments
 from tcpcast.scenario import Scenario
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
 
 RENAMED: dict[str, str] = {}
 """Keys of JSON and columns of CSV in the recording, and their present names."""

@@ -4,17 +4,13 @@
 a few commands in a separate folder. A case takes at most a second, except for reproductions.
 """
 
-from __future__ import annotations
-
 import json
 import random
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tcpcast.scenario.modern_tcp import MODERN_PRESETS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 Changes = dict[str, Any]
 Commands = tuple[tuple[str, ...], ...]
@@ -101,12 +97,7 @@ QUEUES: dict[str, Any] = {
     "fq-random": {"kind": "fq", "drop": "longest", "ties": "random"},
     "fq-own": {"kind": "fq", "buffers": "individual"},
     "drr": {"kind": "fq", "scheduler": "drr"},
-    "drr-quantum": {
-        "kind": "fq",
-        "scheduler": "drr",
-        "quantum": "4500B",
-        "drop": "longest-head",
-    },
+    "drr-quantum": {"kind": "fq", "scheduler": "drr", "quantum": "4500B", "drop": "longest-head"},
 }
 LOSSES: dict[str, Any] = {
     "none": "0%",
@@ -191,7 +182,7 @@ SOURCES: dict[str, Changes] = {
             "ingress": {"rate": "100mbit", "delay": "3ms"},
             "bottleneck": {"rate": "10mbit", "buffer": "150pkt", "delay": "12ms"},
             "egress": {"rate": "2mbit", "delay": "5ms"},
-        },
+        }
     },
     "access-loss": {"network.ingress.loss": "1%", "network.egress.loss": "0.5%"},
     "access-buffers": {"network.ingress.buffer": "5pkt", "network.egress.buffer": "6pkt"},

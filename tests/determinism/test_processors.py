@@ -1,17 +1,12 @@
 """The bytes of a sweep do not depend on the kernels that BLAS selects for a processor."""
 
-from __future__ import annotations
-
 import os
 import platform
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SCRIPT = """
 import sys, tcpcast

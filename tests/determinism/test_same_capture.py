@@ -1,24 +1,19 @@
 """The same capture gives the same bytes, independent of the process and of the input method."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 import tcpcast
 from tcpcast.cli import main
 
 from benches.traffic import capture
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 BLOCK = 1 << 17
 """Maximum number of bytes in a block of zstd."""

@@ -1,24 +1,20 @@
 """The same seed gives the same bytes in every process and on any threads; other seeds differ."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
 import tcpcast
 from tcpcast import _native
+from tcpcast.engines.packet.config_types import Config
 from tcpcast.engines.packet.configuration import make_configuration
 from tcpcast.report.json import encode
 from tcpcast.scenario.aqm import AQM_TABLES
-
-if TYPE_CHECKING:
-    from tcpcast.engines.packet.config_types import Config
 
 SECOND = 10**9
 CHANGES = {
@@ -77,25 +73,6 @@ def test_runs_with_ecn_marks_are_equal_on_two_threads(queue: str) -> None:
     once = document(scenario, threads=1)
     assert document(scenario, threads=2) == once
     assert run_metrics(scenario)["ecn_mark_ratio"].value > 0
-
-
-ARRIVING = {
-    "traffic": {
-        "kind": "transfers",
-        "size": ["3pkt", "20pkt"],
-        "arrivals": {"distribution": "poisson", "rate": "300/s"},
-    },
-    "run.transfers": 3000,
-}
-
-
-@pytest.mark.parametrize("changes", [{"traffic.count": 500}, ARRIVING])
-def test_transfers_are_equal_on_two_threads(changes: dict[str, Any]) -> None:
-    scenario = tcpcast.load("short-transfers", changes={**changes, "run.replications": 3})
-    once = document(scenario, threads=1)
-    assert document(scenario, threads=2) == once
-    other = scenario.with_changes({"run.seed": 2})
-    assert run_metrics(other) != run_metrics(scenario)
 
 
 def run_metrics(scenario: tcpcast.Scenario) -> dict[str, Any]:

@@ -1,13 +1,14 @@
 """Properties of the answer to any scenario: violations show a fault of a counter or of a text."""
 
-from __future__ import annotations
-
 import json
 import math
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
+import numpy as np
 import tcpcast
+from tcpcast import Answer
 from tcpcast.compare import compare_all
 from tcpcast.errors import NotApplicable
 from tcpcast.metrics import METRICS
@@ -18,15 +19,10 @@ from tcpcast.report.markdown import markdown_page
 from tcpcast.report.run import run_parts
 from tcpcast.report.text import plain_text
 from tcpcast.report.verdict import verdict_text
+from tcpcast.scenario import Scenario
 from tcpcast.scenario.loss import Bernoulli
 from tcpcast.verdict import run_findings
 from verdict_numbers import wrong_numbers
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tcpcast import Answer
-    from tcpcast.scenario import Scenario
 
 NOT_SHARES = frozenset({"offered_load"})
 """Metrics with unit 1 that may exceed 1."""
@@ -69,6 +65,7 @@ def _answer_violations(scenario: Scenario, answer: Answer) -> Iterator[str]:
     yield from _sum_violations(scenario, answer)
     yield from _time_violations(scenario, answer)
     yield from _hop_violations(scenario, answer)
+    yield from _distribution_violations(scenario, answer)
     yield from _identical_class_violations(scenario, answer)
     yield from _unfinished_violations(answer)
     reason = answer.incomplete_reason or ""
@@ -156,6 +153,10 @@ def _hop_violations(scenario: Scenario, answer: Answer) -> Iterator[str]:
             p = loss.mean_ratio()
             if ratio < p - 6 * math.sqrt(p * (1 - p) / arrived) - 6 / arrived:
                 yield f"by_hop {row}: the loss is {ratio}, but {p} was specified"
+    if scenario.run.warmup_s == 0 and table:
+        passed = table["arrived"] - table["drops"]
+        if np.any(table["arrived"][1:] > passed[:-1]) or np.any(passed < 0):
+            yield f"by_hop: {table['arrived']} packets arrived, and {passed} left"
     if len(hops) == 2 and scenario.network.measured_index == 1:
         ends = (scenario.network.ingress, scenario.network.egress)
         lossy = any(end.loss is not None or math.isfinite(end.buffer.amount) for end in ends)
@@ -165,6 +166,28 @@ def _hop_violations(scenario: Scenario, answer: Answer) -> Iterator[str]:
         slack = 0.02 + 200 * scenario.run.replications / max(arrived, 1.0)
         if not lossy and not math.isnan(other + own) and abs(other - own) > slack:
             yield f"other_loss_ratio: {other}, but the other hop lost {own}"
+
+
+def _distribution_violations(scenario: Scenario, answer: Answer) -> Iterator[str]:
+    """Check distributions, and the queue against the buffer."""
+    table, sizes = answer.tables.get("queue", {}), answer.tables.get("by_size", {})
+    for name in ("time_above", "arrivals_above"):
+        above = table[name][np.isfinite(table[name])] if table else np.zeros(1)
+        if np.any(np.diff(above) > 1e-12) or np.any((above < 0) | (above > 1)):
+            yield f"queue: {name} is no distribution"
+    for shares in (answer.tables.get("states", {}).get("probability"), sizes.get("share")):
+        if shares is not None and not math.isclose(shares.sum(), 1, rel_tol=1e-6):
+            yield f"shares sum to {shares.sum()}"
+    if {"low_pkts", "mean_size_pkts"} <= sizes.keys():
+        means = sizes["mean_size_pkts"]
+        if np.any((means < sizes["low_pkts"]) | (means > sizes["high_pkts"])):
+            yield f"by_size: {means} is outside its sizes"
+    queue = scenario.network.bottleneck.queue
+    buffers = scenario.senders if getattr(queue, "buffers", "shared") == "individual" else 1
+    mean, largest = _value(answer, "queue_mean_pkts"), _value(answer, "queue_max_pkts")
+    same_size = len({group.packet_bytes for group in scenario.populations}) == 1
+    if mean > largest or (same_size and largest > buffers * scenario.buffer_pkts):
+        yield f"queue_max_pkts: {largest}, with a mean of {mean}"
 
 
 def _identical_class_violations(scenario: Scenario, answer: Answer) -> Iterator[str]:

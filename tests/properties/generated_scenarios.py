@@ -5,23 +5,19 @@ time, and a change stays if the scenario is still valid. Most values are near th
 examples; the others are spread over all magnitudes, or are a limit of the range.
 """
 
-from __future__ import annotations
-
 import copy
 import math
 import re
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
+from random import Random
 from re import _constants, _parser  # type: ignore[attr-defined]  # there is no public parser of patterns
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tcpcast.errors import ScenarioError
 from tcpcast.scenario import Scenario
 from tcpcast.scenario.schema import make_scenario_schema
 from tcpcast.units import NUMBER
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from random import Random
 
 Tables = dict[str, Any]
 Schema = dict[str, Any]
@@ -88,8 +84,8 @@ _NUMBER = re.compile(NUMBER)
 class Generator:
     """Draws scenarios; equal streams of random numbers give equal scenarios."""
 
-    def __init__(self, random: Random) -> None:
-        self._random = random
+    def __init__(self, random: Random, bases: Sequence[Tables] = BASES) -> None:
+        self._random, self._bases = random, bases
         self._root = _schema()
 
     def scenario(self, max_wall: str) -> Tables:
@@ -100,7 +96,7 @@ class Generator:
         Exception
             Any but :class:`ScenarioError` that reading a scenario raised; its tables are in a note.
         """
-        tables = copy.deepcopy(self._random.choice(BASES))
+        tables = copy.deepcopy(self._random.choice(self._bases))
         limit = {"max_wall": max_wall}
         tables["run"] |= limit
         low, high = CHANGES
@@ -301,6 +297,14 @@ class Generator:
             "limited_transmit": [True, False],
             "min_rto": ["1ms", "200ms", "1s"],
             "timestamps": [True, False],
+            "initial_ssthresh": ["receiver-window", 1, 8, "unlimited"],
+            "idle_restart": ["never", "rto", "150ms"],
+            "rules": [
+                {"window_unit": "bytes", "slow_start_at_ssthresh": True},
+                {"timer_restart": "send", "backoff_until": "ack"},
+                {"max_plus": {"growth": "after-halving", "halve_once": True}},
+                {"max_plus": {"whole_halves": True, "timeout": False}},
+            ],
         }
         chosen = self._random.sample(sorted(options), self._random.randint(1, 3))
         return {key: self._random.choice(options[key]) for key in chosen}

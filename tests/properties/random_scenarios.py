@@ -10,8 +10,6 @@ policers, cross traffic, queues, losses, jitter, ECN, stacks, handshakes, arriva
 then also a violated property of the answers (``answer_properties.py``).
 """
 
-from __future__ import annotations
-
 import argparse
 import copy
 import itertools
@@ -25,7 +23,7 @@ import traceback
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 sys.path.append(str(Path(__file__).parents[1]))  # modules that all tests share
 
@@ -36,8 +34,7 @@ from tcpcast.scenario.toml import write_toml
 if sys.platform != "win32":
     import resource
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 COMMANDS = (
     *[["--engine", "packet"]] * 6,

@@ -1,7 +1,5 @@
 """The order of classes only changes the order of the rows."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from typing import Any
@@ -10,10 +8,7 @@ import pytest
 import tcpcast
 from tcpcast.scenario import Scenario
 
-CLASSES = (
-    {"name": "near", "flows": 2, "rtt": "20ms"},
-    {"name": "far", "flows": 3, "rtt": "80ms"},
-)
+CLASSES = ({"name": "near", "flows": 2, "rtt": "20ms"}, {"name": "far", "flows": 3, "rtt": "80ms"})
 
 
 def scenario(stack: str, classes: tuple[dict[str, Any], ...], **network: Any) -> Scenario:
@@ -77,10 +72,7 @@ def test_intervals_of_identical_classes_contain_the_equal_share(
     stack, rate, buffer, queue, count = locked
     flows = [1] * (count - 1) + [2]  # rates of flows are equal, not rates of classes
     tables: dict[str, Any] = {
-        "network": {
-            "rtt": "15ms",
-            "bottleneck": {"rate": rate, "buffer": buffer, "queue": queue},
-        },
+        "network": {"rtt": "15ms", "bottleneck": {"rate": rate, "buffer": buffer, "queue": queue}},
         "traffic": {"kind": "bulk"},
         "tcp": {"stack": stack},
         "class": [{"name": f"f{index}", "flows": count} for index, count in enumerate(flows)],

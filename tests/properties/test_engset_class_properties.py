@@ -1,10 +1,8 @@
 """TCP-Engset with several classes: one class in two parts, and Markov chains solved directly."""
 
-from __future__ import annotations
-
 import itertools
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -12,9 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tcpcast.errors import DomainError
 from tcpcast.models.engset import EngsetClass, Path, class_log_probabilities, engset, engset_classes
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 LINK_BPS = 10e6
 State = tuple[int, ...]

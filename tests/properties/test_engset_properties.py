@@ -1,7 +1,5 @@
 """Properties of the TCP-Engset model that hold for every path and population."""
 
-from __future__ import annotations
-
 import math
 import timeit
 from fractions import Fraction
@@ -16,9 +14,6 @@ from tcpcast.models.engset import (
     buffer_for_loss,
     engset,
     flights,
-    isolated_connection,
-    lone_queue,
-    lone_transfer,
     state_log_probabilities,
     time_above,
 )
@@ -43,18 +38,10 @@ def paths(draw: st.DrawFn) -> Path:
     )
 
 
-@given(
-    size=st.floats(1, 5000),
-    window=windows,
-    beta=st.floats(1, 500),
-    initial=st.integers(1, 20),
-)
+@given(size=st.floats(1, 5000), window=windows, beta=st.floats(1, 500), initial=st.integers(1, 20))
 def test_flights_sum_to_the_file(size: float, window: float, beta: float, initial: int) -> None:
     group = flights(
-        size_pkts=size,
-        receiver_window_pkts=window,
-        slowest_beta=beta,
-        initial_window_pkts=initial,
+        size_pkts=size, receiver_window_pkts=window, slowest_beta=beta, initial_window_pkts=initial
     )
     sizes = group.sizes()
     assert math.fsum(sizes) == pytest.approx(size, rel=1e-12)
@@ -63,36 +50,6 @@ def test_flights_sum_to_the_file(size: float, window: float, beta: float, initia
     assert sizes[-1] > 0
     if not group.saturated:
         assert sizes[-1] <= min(window, beta * (1 + 1e-9))
-
-
-@given(path=paths(), size=st.integers(1, 400), window=windows, initial=st.integers(1, 12))
-@settings(deadline=None)
-def test_on_time_without_traffic_equals_packet_simulation(
-    path: Path, size: int, window: float, initial: int
-) -> None:
-    """Compare ON0 = m RTT0 + n Delta* (eq. 2) with a transfer simulated ack by ack."""
-    windows_pkts = {"receiver_window_pkts": window, "initial_window_pkts": initial}
-    isolated = isolated_connection(path=path, size_pkts=size, **windows_pkts)  # type: ignore[arg-type]
-    simulated = lone_transfer(path=path, size_pkts=size, **windows_pkts)  # type: ignore[arg-type]
-    assert isolated.on_time_s == pytest.approx(simulated.acked_s[-1], rel=1e-6)
-    assert isolated.servers >= 1 - 1e-9
-    rest = isolated.on_time_s - isolated.queue_rounds * path.rtt0_s
-    assert -1e-6 * path.rtt0_s <= rest < path.rtt0_s
-    whole = isolated.queue_rounds * path.rtt0_s + isolated.queue_tail_pkts * path.slowest_delta_s
-    assert abs(whole - isolated.on_time_s) <= path.slowest_delta_s
-
-
-@given(window=st.integers(1, 40), size=st.integers(1, 300), beta=st.integers(41, 80))
-@settings(deadline=None)
-def test_queue_of_one_connection_equals_packet_simulation(
-    window: int, size: int, beta: int
-) -> None:
-    """Compare the per-round sums with the time of every packet at the link, without saturation."""
-    path = Path(rtt0_s=beta * 0.01, packet_bytes=1250, bottleneck_bps=1e6)
-    queue = lone_queue(path=path, size_pkts=size, mean_off_s=0.0, receiver_window_pkts=window)
-    transfer = lone_transfer(path=path, size_pkts=size, receiver_window_pkts=window)
-    spent = transfer.acked_s - transfer.sent_s - path.rtt0_s + path.delta_s
-    assert queue.integral * path.delta_s == pytest.approx(spent.sum())
 
 
 @given(
@@ -109,10 +66,7 @@ def test_log_probabilities_equal_exact_fractions(
     total = sum(weights)
     exact = [float(w / total) for w in weights]
     logs = state_log_probabilities(
-        sources=sources,
-        mean_off_s=1.0,
-        isolated_on_time_s=float(ratio),
-        servers=float(servers),
+        sources=sources, mean_off_s=1.0, isolated_on_time_s=float(ratio), servers=float(servers)
     )
     assert np.exp(logs) == pytest.approx(exact, rel=1e-10)
 

@@ -1,10 +1,9 @@
 """Every figure of a random scenario can be drawn, and its texts and axes are complete."""
 
-from __future__ import annotations
-
 import os
+from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import tcpcast
@@ -15,9 +14,6 @@ from tcpcast.report.chart import Axis, Chart, Panel, Series
 from tcpcast.report.figures import iter_figures
 from tcpcast.scenario import Scenario
 from tcpcast.scenario.loading import get_packaged_names
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytest.importorskip("matplotlib")
 

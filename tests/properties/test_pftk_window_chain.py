@@ -1,19 +1,19 @@
 """Properties of PFTK's window chain that hold on every path, and its refusals."""
 
-from __future__ import annotations
-
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from tcpcast.errors import DomainError
-from tcpcast.models.pftk import closed_form_error, timeout_probability, window_chain
-
-if TYPE_CHECKING:
-    from tcpcast.models.pftk import AfterTimeout, FastRecovery, LaterLosses
+from tcpcast.models.pftk import (
+    AfterTimeout,
+    FastRecovery,
+    LaterLosses,
+    timeout_probability,
+    window_chain,
+)
 
 chances = st.floats(1e-4, 0.999)
 acks = st.integers(1, 4)
@@ -24,20 +24,10 @@ recoveries = st.sampled_from(["none", "newreno"])
 
 
 @given(
-    p=chances,
-    b=acks,
-    window_max=windows,
-    losses=loss_models,
-    after=restarts,
-    recovery=recoveries,
+    p=chances, b=acks, window_max=windows, losses=loss_models, after=restarts, recovery=recoveries
 )
 @example(
-    p=0.9,
-    b=400,
-    window_max=math.inf,
-    losses="independent",
-    after="slow-start",
-    recovery="newreno",
+    p=0.9, b=400, window_max=math.inf, losses="independent", after="slow-start", recovery="newreno"
 )
 def test_distributions_and_means_are_consistent(
     *,
@@ -142,48 +132,6 @@ def test_times_broadcast_to_a_common_shape() -> None:
     assert chain.goodput_pps(rtt_s=0.1, t0_s=1).shape == ()
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("loss_probability", 0),
-        ("loss_probability", 1),
-        ("loss_probability", 1.2),
-        ("loss_probability", math.nan),
-        ("loss_probability", 1e-12),
-        ("packets_per_ack", 0),
-        ("packets_per_ack", 1.5),
-        ("packets_per_ack", math.inf),
-        ("receiver_window_pkts", 0),
-        ("receiver_window_pkts", math.nan),
-        ("losses", "random"),
-        ("after_timeout", "two"),
-        ("recovery", "sack"),
-    ],
-)
-def test_loss_outside_the_domain_is_rejected(name: str, value: object) -> None:
-    bad: dict[str, Any] = {"loss_probability": 0.01, name: value}
-    with pytest.raises(DomainError, match=name):
-        window_chain(**bad)
-
-
 def test_tiny_loss_is_accepted_with_a_receiver_window() -> None:
     chain = window_chain(loss_probability=1e-12, receiver_window_pkts=100)
     assert chain.rate_pps(rtt_s=0.1, t0_s=1) == pytest.approx(1000, rel=1e-6)
-
-
-@pytest.mark.parametrize("name", ["rtt_s", "t0_s"])
-@pytest.mark.parametrize("value", [0, -1, math.inf, math.nan])
-def test_times_outside_the_domain_are_rejected(name: str, value: float) -> None:
-    chain = window_chain(loss_probability=0.01)
-    times = {"rtt_s": 0.1, "t0_s": 1.0, name: value}
-    with pytest.raises(DomainError, match=name):
-        chain.rate_pps(**times)
-    with pytest.raises(DomainError, match=name):
-        chain.goodput_pps(**times)
-
-
-def test_closed_form_error_rejects_arguments_outside_the_domain() -> None:
-    with pytest.raises(DomainError, match="loss_indication_ratio"):
-        closed_form_error(loss_probability=[0.01, 0])
-    with pytest.raises(DomainError, match="rtt_s"):
-        closed_form_error(rtt_s=[0])

@@ -1,13 +1,14 @@
 """Random valid scenarios end in time, with an answer or a reason."""
 
-from __future__ import annotations
-
 import itertools
+import math
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from random import Random
 
+import jsonschema
 import pytest
 import tcpcast
 from answer_properties import find_violations
@@ -16,7 +17,8 @@ from random_scenarios import Limits, run_once, run_random
 from tcpcast import cli
 from tcpcast.engines.formula.short_transfers import MAX_LOSS, MAX_MEAN_LOSSES
 from tcpcast.models.short import first_negligible_loss_count
-from tcpcast.scenario import Scenario, load
+from tcpcast.report.json import encode
+from tcpcast.scenario import Scenario, load, make_scenario_schema
 
 
 # Several long tests, so that they share the processors.
@@ -82,10 +84,7 @@ SHORT_FLOW = {"name": "short", "stop": "50ms", "traffic": {"kind": "bulk", "flow
             PATH | {"class": [SHORT_FLOW], "run": LONG | {"duration": "10s"}},
             {"run.precision": {"goodput_bps": 0.0001}},
         ),
-        (
-            PATH | {"traffic": TRANSFERS, "run": {"max_wall": "1s"}},
-            {},
-        ),
+        (PATH | {"traffic": TRANSFERS, "run": {"max_wall": "1s"}}, {}),
     ],
 )
 def test_run_stops_at_max_wall(
@@ -205,11 +204,92 @@ def test_out_of_memory_command_prints_one_line(
     assert capsys.readouterr().err == "tcpcast: out of memory; raise the limit (ulimit -v)\n"
 
 
-def test_every_random_scenario_has_max_wall() -> None:
-    scenarios = [Generator(Random(f"11 {number}")).scenario("7s") for number in range(40)]
-    assert {tables["run"]["max_wall"] for tables in scenarios} == {"7s"}
+ON_OFF = next(tables for tables in BASES if tables["traffic"]["kind"] == "on-off")
+ENGINE_BASES = {
+    "packet": BASES,
+    "fixed-point": [ON_OFF | {"tcp": {"stack": "max-plus-reno"}, "fixed_point": {"steps": 2}}],
+    "mean-field": [ON_OFF | {"tcp": {"stack": "rfc-newreno"}, "mean_field": {"flows": 100}}],
+}
 
 
-def test_every_base_is_valid() -> None:
-    for tables in BASES:
-        Scenario.from_dict(tables)
+@pytest.mark.parametrize("engine", ENGINE_BASES)
+def test_values_in_extreme_scenarios_are_finite_and_in_their_intervals(engine: str) -> None:
+    for number in range(10):
+        generator = Generator(Random(f"{engine} {number}"), ENGINE_BASES[engine])
+        scenario = Scenario.from_dict(generator.scenario("100ms"))
+        (answer,) = tcpcast.run(scenario, [engine], threads=1)
+        for name, metric in answer.metrics.items():
+            assert not math.isinf(metric.value), name
+            if metric.low is not None and metric.high is not None:
+                assert metric.low <= metric.value <= metric.high, name
+
+
+def test_results_do_not_depend_on_threads() -> None:
+    compared = 0
+    for number in range(16):
+        tables = Generator(Random(f"threads {number}")).combination("3s")
+        run = {key: value for key, value in tables["run"].items() if key != "precision"}
+        scenario = Scenario.from_dict(tables | {"run": run | {"replications": 3}})
+        answers = [tcpcast.run(scenario, ["packet"], threads=threads) for threads in (1, 2)]
+        documents = [answer.to_json() | {"wall_s": 0} for (answer,) in answers]
+        if not any("run.max_wall" in encode(document) for document in documents):
+            assert encode(documents[0]) == encode(documents[1])
+            compared += 1
+    assert compared > 4
+
+
+def test_every_random_scenario_has_max_wall_and_reads_back() -> None:
+    validator = jsonschema.Draft202012Validator(make_scenario_schema())
+    for number in range(40):
+        scenario = Scenario.from_dict(Generator(Random(f"11 {number}")).scenario("7s"))
+        assert scenario.run.max_wall_s == 7
+        tables = tomllib.loads(scenario.to_toml())
+        assert tables == scenario.resolved()
+        validator.validate(tables)
+        again = Scenario.from_dict(tables)
+        assert again == scenario
+        assert (again.digest(), again.resolved()) == (scenario.digest(), tables)
+        assert again.populations == scenario.populations
+        for group in scenario.populations:
+            links = group.ingress, group.egress, group.packet_bytes
+            delays_s = group.forward_delay_s + group.return_delay_s
+            total_s = delays_s + scenario.network.transmission_s(*links)
+            assert total_s == pytest.approx(group.rtt_s, rel=1e-12)
+            assert group.forward_delay_s >= 0
+
+
+def test_files_with_zero_duration_have_no_rate() -> None:
+    # 41 B on 1 Tbit/s take 0.3 ns, and time is counted in whole ns.
+    link = {"rate": "1000gbit", "delay": "0s"}
+    tables = {
+        "network": {"packet": "41B", "ack": "1B", "ingress": link, "egress": link}
+        | {"bottleneck": link},
+        "traffic": {
+            "kind": "on-off",
+            "sources": 1,
+            "off": {"distribution": "constant", "value": "1ms"},
+            "size": {"distribution": "constant", "value": "1pkt"},
+        },
+        "tcp": {"stack": "rfc-newreno", "receiver_window": 1},
+        "run": {"duration": "1s", "warmup": "0s"},
+    }
+    (answer,) = tcpcast.run(Scenario.from_dict(tables), ["packet"])
+    assert answer["transfers"] == 1000
+    assert math.isnan(answer.tables["by_size"]["connection_rate_bps"][0])
+
+
+@pytest.mark.parametrize(
+    ("flows", "scheme", "what"), [(1, 2, "service time"), (20, 0, "time between packets")]
+)
+def test_fixed_point_compares_measured_values_only(flows: int, scheme: int, what: str) -> None:
+    # No ack arrives within the run.
+    tables = {
+        "network": {"rtt": "100s", "bottleneck": {"rate": "10mbit", "buffer": "50pkt"}},
+        "traffic": {"kind": "bulk", "flows": flows},
+        "tcp": {"stack": "max-plus-reno", "receiver_window": 40},
+        "run": {"duration": "1s", "warmup": "0s"},
+        "fixed_point": {"scheme": scheme, "steps": 2, "step": "1ms"},
+    }
+    (answer,) = tcpcast.run(Scenario.from_dict(tables), ["fixed-point"])
+    assert not any(metric.value > 0 for metric in answer.metrics.values())
+    assert f"{what} was not measured" in str(answer.incomplete_reason)

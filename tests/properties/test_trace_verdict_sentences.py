@@ -1,15 +1,15 @@
 """The verdict on a capture states only values and causes of its tables, in every output."""
 
-from __future__ import annotations
-
 import json
 import re
+from collections.abc import Iterator
 from html import escape
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from capture_files import CAPTURES, TRANSFER, read
-from tcpcast.captures import iter_plain_rows, trace
+from tcpcast.captures import Capture, iter_plain_rows, trace
 from tcpcast.captures.advice import cause_or_limit_keys
 from tcpcast.captures.quantity_text import (
     format_digits,
@@ -27,12 +27,6 @@ from tcpcast.report.markdown import markdown_page
 from tcpcast.report.text import plain_text
 from tcpcast.report.trace import capture_parts, json_lines
 from tcpcast.report.verdict import verdict_text
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from tcpcast.captures import Capture
 
 NUMBER = re.compile(r"(?<![\w.])\d[\d,.]*\d|(?<![\w.])\d")
 ENDS = ("src", "dst", "client", "server")

@@ -1,7 +1,5 @@
 """Verdicts state only values of the answers, and differences that intervals support."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import re

@@ -1,15 +1,10 @@
 """Numbers of a verdict that do not round a number of its findings."""
 
-from __future__ import annotations
-
 import math
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from tcpcast.finding import Finding
+from tcpcast.finding import Finding
 
 _NUMBER = re.compile(r"(?<![\w.])\d[\d,.]*\d|(?<![\w.])\d")
 _FACTORS = (1.0, 1e-6, 1e-3, 1e3, 1e6, 1e9, 0.01)
