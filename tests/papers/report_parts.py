@@ -1,19 +1,14 @@
 """Helpers for tests of whole reports: sections, rows and figures."""
 
-from __future__ import annotations
-
 import importlib
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from tcpcast_papers.report import Report
-    from tcpcast_papers.reproduction import Section
+from tcpcast_papers.report import Report
+from tcpcast_papers.reproduction import Section
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,5 @@
 """Cardwell, Savage and Anderson's latency: by hand, by sums, and at its limits."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 
@@ -37,11 +35,7 @@ def test_slow_start_multiplies_the_window_by_gamma(b: int, windows: tuple[float,
 def test_receiver_window_ends_the_growth() -> None:
     # 2, 4, 4, 4 packets.
     result = cardwell_latency(
-        size_pkts=14,
-        initial_window_pkts=2,
-        packets_per_ack=1,
-        receiver_window_pkts=4,
-        **LOSSLESS,
+        size_pkts=14, initial_window_pkts=2, packets_per_ack=1, receiver_window_pkts=4, **LOSSLESS
     )
     assert result.latency_s == pytest.approx(0.4, rel=1e-6)
     assert result.slow_start_window_pkts == 4
@@ -52,50 +46,6 @@ def test_packets_of_slow_start_by_their_sum() -> None:
     before = sum(k * p * (1 - p) ** k for k in range(d)) + d * (1 - p) ** d
     result = cardwell_latency(size_pkts=d, loss_ratio=p, **PATH)
     assert result.slow_start_pkts == pytest.approx(before + 1)
-
-
-def test_latency_equals_hand_computed_value() -> None:
-    """40 packets, p = 5 %, w1 = 2, b = 2, W_max = 12: each part from its definition."""
-    p, d, rtt, t0, b, window_max = 0.05, 40, 0.1, 0.4, 2, 12
-    result = cardwell_latency(
-        size_pkts=d,
-        loss_ratio=p,
-        initial_window_pkts=2,
-        receiver_window_pkts=window_max,
-        packets_per_ack=b,
-        delayed_ack_s=0.1,
-        reverse_loss_ratio=0.02,
-        **PATH,
-    )
-
-    def handshake(loss: float) -> float:
-        return float(sum(3 * (2**i - 1) * loss**i * (1 - loss) for i in range(200)))
-
-    assert result.connection_s == pytest.approx(rtt + handshake(p) + handshake(0.02))
-    # The window grows by a factor of 1.5 until the packets up to the first loss are sent.
-    first = sum(k * p * (1 - p) ** k for k in range(d)) + d * (1 - p) ** d + 1
-    rounds, window, sent = 0, 2.0, 0.0
-    while sent + window < first:
-        rounds, sent, window = rounds + 1, sent + window, window * 1.5
-    share = math.log(1 + (first - sent) / window * 0.5) / math.log(1.5)
-    assert result.slow_start_s == pytest.approx(rtt * (rounds + share))
-    last = first / 3 + 2 / 1.5
-    assert last < window_max
-    timeout = first_loss_is_a_timeout(last, p)
-    backoff = sum(min(2**i, 64) * t0 * p**i for i in range(200))
-    loss = (1 - (1 - p) ** d) * (timeout * backoff + (1 - timeout) * rtt)
-    assert result.first_loss_s == pytest.approx(loss)
-    assert result.congestion_avoidance_s == pytest.approx(
-        (d - first) / arrivals(p, rtt, t0, b, window_max)
-    )
-    assert result.delayed_ack_s == 0  # two packets are acknowledged immediately
-    parts = (
-        result.connection_s
-        + result.slow_start_s
-        + result.first_loss_s
-        + result.congestion_avoidance_s
-    )
-    assert result.latency_s == pytest.approx(float(parts))
 
 
 def first_loss_is_a_timeout(w: float, p: float) -> float:
@@ -187,31 +137,6 @@ def test_arguments_broadcast() -> None:
     assert result.latency_s.shape == (2, 3)
     single_result = cardwell_latency(size_pkts=10, loss_ratio=0.02, **PATH)
     assert result.latency_s[1, 1] == single_result.latency_s
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("size_pkts", 0.5),
-        ("size_pkts", math.inf),
-        ("size_pkts", math.nan),
-        ("rtt_s", 0),
-        ("t0_s", -1),
-        ("loss_ratio", 0),
-        ("loss_ratio", 1),
-        ("initial_window_pkts", 0),
-        ("initial_window_pkts", math.inf),
-        ("packets_per_ack", 0.5),
-        ("receiver_window_pkts", 0),
-        ("delayed_ack_s", -1),
-        ("reverse_loss_ratio", 0.5),
-        ("syn_timeout_s", 0),
-    ],
-)
-def test_arguments_outside_the_domain_are_rejected(name: str, value: float) -> None:
-    path: dict[str, Any] = {"size_pkts": 10, "loss_ratio": 0.01, **PATH, name: value}
-    with pytest.raises(DomainError, match=name):
-        cardwell_latency(**path)
 
 
 def test_handshake_with_half_loss_is_rejected() -> None:

@@ -1,9 +1,8 @@
 """Tests of the verdicts on a paper's claims."""
 
-from __future__ import annotations
-
 import math
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from tcpcast.errors import DomainError
@@ -12,9 +11,6 @@ from tcpcast_papers.page import summary_text
 from tcpcast_papers.published import Line
 from tcpcast_papers.report import KnownDifference, Report
 from tcpcast_papers.reproduction import Row, Section, Verdict
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 COLUMNS = (
     "runs place statement section rows of relative_to measure low high range_reason after cause "

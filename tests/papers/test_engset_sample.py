@@ -1,7 +1,5 @@
 """Tolerances from the scatter of independent runs, and readings of traced timeouts."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from tcpcast.answer import Answer, Metric

@@ -42,22 +42,6 @@ def test_every_10m2m_has_one_base_rtt_without_the_transmission_of_acks(name: str
     assert solve_model(parsed).on_time_s > 0.18
 
 
-def test_setting_parses_the_special_case() -> None:
-    parsed = read_setting("F347-N1-100M-1.5M-128k-D300-E-W44-P576")
-    (people,) = parsed.scenario().populations
-    assert 1e3 * people.rtt_s == pytest.approx(341.83, abs=0.005)
-    assert isinstance(people.traffic, OnOff)
-    assert people.traffic.off.mean_value() == 5
-    assert parsed.name == "F347-N1-1.5M128k-D300-E-W44-P576"
-
-
-def test_setting_defaults_follow_section_3_4() -> None:
-    parsed = read_setting("F12-N1-2M10M100M-R100")
-    assert (parsed.ingress, parsed.bottleneck, parsed.egress) == ("2mbit", "10mbit", "100mbit")
-    assert (parsed.distribution, parsed.receiver_window_pkts, parsed.buffer_pkts) == ("E", 44, None)
-    assert read_setting("F12-N1-10M2M-R50-WR12").receiver_window_pkts == 12
-
-
 @pytest.mark.parametrize(("load", "sources"), [(0.8, 66), (1.0, 82), (1.2, 98), (1.4, 115)])
 def test_at_load_gives_sources_of_table_6_and_figure_13(load: float, sources: int) -> None:
     assert with_load(read_setting("F12-N1-10M2M-R50"), load).sources == sources

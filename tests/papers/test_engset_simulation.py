@@ -147,12 +147,6 @@ def test_queue_of_one_connection_matches_measurement(quick: Report) -> None:
         assert row.own == pytest.approx(row.published.value, rel=0.05)
 
 
-def test_progress_is_monotonic(quick: Report, shares: list[float]) -> None:
-    assert quick.sections
-    assert shares[-1] == pytest.approx(1)
-    assert all(0 <= share <= 1 for share in shares)
-
-
 def test_whole_paper_agrees_with_listed_differences(tmp_path: Path) -> None:
     report = paper("engset")(tmp_path)
     assert [*report.new, *report.gone] == []

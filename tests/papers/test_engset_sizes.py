@@ -1,7 +1,5 @@
 """Exact file-size distributions after rounding."""
 
-import math
-
 import numpy as np
 import pytest
 from tcpcast.errors import DomainError
@@ -46,26 +44,6 @@ def test_closed_form_tail_equals_sum_over_packets(size: int, name: str) -> None:
     if shares.sum() > 1e-12:
         mean = float(counts @ shares / shares.sum())
         assert sizes.mean(63, 128) == pytest.approx(mean)
-
-
-def test_rounding_reduces_the_mean_of_ee_7() -> None:
-    assert distribution(12, "EE(7)").mean() == pytest.approx(11.934, abs=5e-4)
-    assert distribution(12, "E").mean() == pytest.approx(11.995, abs=5e-4)
-
-
-@pytest.mark.parametrize(("name", "mean"), [("E", 33), ("EP", 52), ("EE(7)", 89)])
-def test_mean_size_above_k_equals_section_3_2(name: str, mean: int) -> None:
-    assert round(distribution(12, name).mean_above_k()) == mean
-
-
-def test_survival_function_is_continuous_at_k_and_1_at_minimum() -> None:
-    for name in ("EP", "EE(7)"):
-        sizes = distribution(12, name)
-        before, after = sizes.exceedance([sizes.k * (1 - 1e-12), sizes.k])
-        assert before == pytest.approx(after)
-        assert after == pytest.approx(0.1)
-    assert distribution(12, "E").k == math.inf
-    assert distribution(12, "EP").exceedance(3) == 1
 
 
 def test_files_of_one_size_have_no_distribution() -> None:

@@ -1,7 +1,5 @@
 """Baccelli, Hong and Liu's printed values as data: complete and consistent."""
 
-from __future__ import annotations
-
 import pytest
 from tcpcast.errors import DomainError
 from tcpcast_papers.fixed_point import published
@@ -19,7 +17,6 @@ from tcpcast_papers.fixed_point.published import (
     printed_cell,
     published_table,
 )
-from tcpcast_papers.fixed_point.settings import FTP_FLOWS, FTP_LINK_PPS
 from tcpcast_papers.fixed_point.tables import SPREADS
 
 ROWS = {1: 5, 2: 5, 3: 9, 4: 9, 5: 9, 6: 10, 7: 3}
@@ -44,47 +41,6 @@ def test_tables_are_complete(number: int) -> None:
 def test_table_8_is_rejected() -> None:
     with pytest.raises(DomainError, match="no numeric table 8"):
         published_table(8)
-
-
-@pytest.mark.parametrize("number", [1, 2])
-def test_bulk_flow_rates_include_lost_packets(number: int) -> None:
-    lines = {line["quantity"]: line for line in published_table(number)}
-    for column in columns(number):
-        share = FTP_LINK_PPS / FTP_FLOWS
-        assert lines["goodput_each"].value(column) == pytest.approx(share, abs=0.01)
-        sent = share / (1 - lines["loss"].value(column) / 100)
-        # Two cells differ by a third of a percentage point of loss.
-        assert lines["send_rate_each"].value(column) == pytest.approx(sent, rel=0.02)
-
-
-@pytest.mark.parametrize("number", [3, 4, 5, 6])
-def test_levels_fall_with_the_share_that_exceeds_them(number: int) -> None:
-    for column in columns(number):
-        levels = [
-            printed.value
-            for name in GOODPUT_LEVELS
-            if (printed := printed_cell(number, name, column))
-        ]
-        assert len(levels) == 4
-        assert levels == sorted(levels)
-
-
-@pytest.mark.parametrize("case", TABLE_OF_CASE)
-def test_send_rate_is_goodput_plus_losses(case: int) -> None:
-    lines = {line["quantity"]: line for line in published_table(TABLE_OF_CASE[case])}
-    for column in columns(TABLE_OF_CASE[case]):
-        sent = lines["goodput"].value(column) / (1 - lines["loss"].value(column) / 100)
-        assert lines["send_rate"].value(column) == pytest.approx(sent, rel=0.015)
-
-
-def test_table_6_first_column_equals_table_3_at_threshold() -> None:
-    for line in published_table(6):
-        same = printed_cell(3, line["quantity"], "5000")
-        if line["quantity"] == "idleness":
-            assert same is None
-        else:
-            assert same is not None
-            assert same.text == line["1-1"]
 
 
 @pytest.mark.parametrize("case", TABLE_OF_CASE)

@@ -1,11 +1,8 @@
 """Reproduction of the fixed point: settings, measures, and the whole report."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -13,22 +10,17 @@ from report_parts import check_figure, own, section, without_layout
 from tcpcast.answer import Answer, Metric, Status
 from tcpcast_papers.fixed_point import implied_loss, littles_law
 from tcpcast_papers.fixed_point.description import PAPER
-from tcpcast_papers.fixed_point.distributions import split_at_pauses, tail_probability
-from tcpcast_papers.fixed_point.formulas import overload_goodput_kbit
 from tcpcast_papers.fixed_point.measures import (
     MAX_RTT_S,
     WITHOUT_OWN_LINK,
     SettingAnswers,
     failed_test_remarks,
     measure_quantity,
-    queueing_rtt_s,
     tolerance_of_value,
 )
-from tcpcast_papers.fixed_point.published import CONGESTED, IDLE_RTT_S, LINK_PPS, POPULATIONS
+from tcpcast_papers.fixed_point.published import CONGESTED, IDLE_RTT_S, POPULATIONS
 from tcpcast_papers.fixed_point.runs import (
     PAGE_SCHEMES,
-    QUICK,
-    WHOLE,
     IteratedLength,
     Job,
     Runs,
@@ -40,19 +32,14 @@ from tcpcast_papers.fixed_point.schemes import mean_over_seeds
 from tcpcast_papers.fixed_point.settings import NOISES, Ftp, Length, LocalLoop, Noise
 from tcpcast_papers.fixed_point.tables import (
     HEADS_IN_SERVICE,
-    SPREADS,
     case_section,
     heads_in_service_job,
     loop_job,
-    size_and_off_time_job,
 )
-from tcpcast_papers.fixed_point.validity import relative_error
 from tcpcast_papers.page import further_value_texts
+from tcpcast_papers.report import Report
 from tcpcast_papers.reproduction import Printed, Verdict
 from tcpcast_papers.runner import known_differences
-
-if TYPE_CHECKING:
-    from tcpcast_papers.report import Report
 
 SHORT = Length(20.0, 20.0, 2)
 SMALL = SampleSizes(
@@ -124,36 +111,6 @@ def test_local_loop_has_the_paper_s_parameters() -> None:
     assert scenario.run.duration_s == 40.0
 
 
-def test_readings_of_the_rules_are_distinct_scenarios() -> None:
-    digests = {
-        LocalLoop(7500, rule=rule, drop=drop).scenario(SHORT, {}).digest()
-        for rule in ("B", "C")
-        for drop in ("longest", "arriving")
-    }
-    assert len(digests) == 4
-    drawn = LocalLoop(7500).scenario(SHORT, {}).resolved()
-    assert drawn["network"]["bottleneck"]["queue"]["ties"] == "random"
-    assert drawn["tcp"]["rules"]["max_plus"]["halve_once"] is True
-    resolved = (
-        LocalLoop(7500, rule="B, halved each time", ties="latest").scenario(SHORT, {}).resolved()
-    )
-    assert resolved["network"]["bottleneck"]["queue"]["ties"] == "latest"
-    assert resolved["tcp"]["rules"]["max_plus"]["halve_once"] is False
-    rules = LocalLoop(100, rule="C").scenario(SHORT, {}).tcp.rules.max_plus
-    assert rules is not None
-    assert rules.growth == "every-ack"
-
-
-def test_variants_change_one_parameter() -> None:
-    plain = LocalLoop(5000).scenario(SHORT, {}).resolved()
-    changed = LocalLoop(5000, tick_s=0.5, rounding="down", rule="B, no retransmission")
-    resolved = changed.scenario(SHORT, {}).resolved()
-    assert plain["tcp"]["rules"]["max_plus"]["retransmit"] is True
-    assert resolved["tcp"]["rules"]["max_plus"]["retransmit"] is False
-    assert resolved["tcp"]["rto_granularity"] == "500ms"
-    assert resolved["traffic"]["size_rounding"] == "down"
-
-
 def test_backbone_router_has_the_printed_rate_buffer_and_load() -> None:
     scenario = LocalLoop(2500, noise=NOISES[3]).scenario(SHORT, {})
     assert scenario.network.buffer_pkts(scenario.network.hops[0]) == 10_000
@@ -171,37 +128,6 @@ def test_differences_of_table_5_have_no_known_cause(runs: str) -> None:
     }
     assert len(reasons) == 1
     assert reasons.pop().startswith("the cause is not known")
-
-
-def test_spreads_scale_the_deviations_only() -> None:
-    scenario = LocalLoop(5000, size_spread=10, think_spread=5).scenario(SHORT, {})
-    traffic = scenario.resolved()["traffic"]
-    assert (traffic["size"]["mean"], traffic["size"]["sd"]) == ("50pkt", "500pkt")
-    assert (traffic["off"]["mean"], traffic["off"]["sd"]) == ("30s", "150s")
-
-
-def test_noise_has_half_of_its_mean_as_deviation() -> None:
-    assert Noise(80).table() == {
-        "hop": "backbone",
-        "model": "fgn",
-        "mean": "80%",
-        "sd": "40%",
-        "hurst": 0.7,
-        "bin": "0.1s",
-    }
-
-
-def test_section_6_has_24_flows_at_100_packets_per_second() -> None:
-    scenario = Ftp("individual", 5).scenario(SHORT, {})
-    (people,) = scenario.populations
-    assert people.count == 24
-    assert scenario.network.bottleneck.rate_bps == 8 * 1500 * 100
-    assert scenario.buffer_pkts == 5
-    shared = Ftp("shared", 150, drop="arriving").scenario(SHORT, {}).resolved()
-    assert shared["network"]["bottleneck"]["queue"]["drop"] == "arriving"
-    fifo = Ftp("fifo", 300, "rfc-newreno").scenario(SHORT, {})
-    assert fifo.network.bottleneck.queue == "droptail"
-    assert fifo.tcp.stack == "rfc-newreno"
 
 
 def test_rates_of_tables_3_to_6_imply_losses_plus_timeouts() -> None:
@@ -285,23 +211,6 @@ def test_loss_includes_all_hops() -> None:
     assert metric.missing_interval == "the loss is a sum over two routers"
 
 
-def test_missing_metrics_are_none() -> None:
-    for quantity in ("loss", "send_rate", "g_90"):
-        assert measure_quantity(quantity, Answer("packet"), 100) is None
-    assert queueing_rtt_s(Answer("packet")) is None
-    assert queueing_rtt_s(FOUND) == pytest.approx(1 + IDLE_RTT_S)
-
-
-@pytest.mark.parametrize(
-    ("printed", "own", "agrees"),
-    [("40", 38.0, True), ("40", 30.0, True), ("40", 29.9, False), ("40", 40.1, False)],
-)
-def test_levels_agree_only_within_the_rounding_step(printed: str, own: float, agrees: bool) -> None:
-    assert (
-        tolerance_of_value("g_95", Printed(printed), 0.05).admits(own, Printed(printed)) == agrees
-    )
-
-
 def test_other_values_agree_within_share_or_digits() -> None:
     assert tolerance_of_value("goodput", Printed("41.9"), 0.05).admits(39.9, Printed("41.9"))
     assert not tolerance_of_value("goodput", Printed("41.9"), 0.05).admits(39.7, Printed("41.9"))
@@ -366,61 +275,6 @@ def test_failed_reference_flows_report_their_tests() -> None:
     )
     assert reason.endswith("Scheme 2: N = 5000: own queue; N = 7500: run.max_wall was reached.")
     assert failed_test_remarks({"Scheme 1": {"N = 2500": FOUND}}) == []
-
-
-def test_relative_error_handles_zero_and_missing_values() -> None:
-    assert relative_error(2.0, 2.2) == pytest.approx(0.1)
-    assert relative_error(0.0, 0.0) == 0
-    assert relative_error(0.0, 0.1) == math.inf
-    assert relative_error(None, 1.0) is None
-    assert relative_error(1.0, math.nan) is None
-
-
-def test_bursts_are_split_at_pauses() -> None:
-    parts = split_at_pauses(np.array([0.0, 1.0, 2.5, 9.0, 9.1, 30.0]))
-    assert [part.tolist() for part in parts] == [[0.0, 1.0, 2.5], [9.0, 9.1], [30.0]]
-
-
-def test_tail_is_interpolated_logarithmically() -> None:
-    rate, above = np.array([10.0, 1000.0]), np.array([1.0, 0.0])
-    assert tail_probability(rate, above, 100.0) == pytest.approx(0.5)
-    assert tail_probability(rate, above, 1.0) == 1
-
-
-def test_equation_3_without_loss_is_the_link_share() -> None:
-    assert overload_goodput_kbit(7500, 0.0) == pytest.approx(40.0)
-    assert overload_goodput_kbit(10_000, 0.0) == pytest.approx(20.0)
-    assert math.isinf(overload_goodput_kbit(5000, 0.0))
-
-
-@pytest.mark.parametrize("sample_sizes", [WHOLE, QUICK, SMALL], ids=["whole", "quick", "small"])
-def test_jobs_use_their_sample_sizes(sample_sizes: SampleSizes) -> None:
-    assert set(sample_sizes.curve) & set(POPULATIONS)
-    job = loop_job(2, 7500, sample_sizes)
-    assert job.setting == LocalLoop(7500, noise=Noise(80))
-    other = fixed_point_job(job, sample_sizes, "1, conditional")
-    assert (other.scheme, other.length) == ("1, conditional", sample_sizes.fixed_loop)
-    assert other.weight == pytest.approx(LINK_PPS * sample_sizes.fixed_loop.total_s)
-    bulk = fixed_point_job(Job(Ftp("shared", 150), sample_sizes.ftp), sample_sizes, "2")
-    assert bulk.length == sample_sizes.fixed_ftp
-    assert set(PAGE_SCHEMES) <= set(sample_sizes.schemes)
-    fresh = size_and_off_time_job("10-10", sample_sizes, start="silent").length
-    assert isinstance(fresh, Length)
-    assert fresh.warmup_s == 0
-    assert len(SPREADS) == 4
-
-
-def test_results_do_not_depend_on_threads() -> None:
-    jobs = [Job(LocalLoop(n), SHORT) for n in (100, 200, 300)]
-    result = []
-    for threads in (1, 2):
-        runs = Runs(SMALL, threads)
-        for job in jobs:
-            runs.request(job)
-        runs.simulate()
-        assert runs.packets == pytest.approx(sum(job.weight for job in jobs))
-        result.append([runs[job]["connection_rate_bps"] for job in jobs])
-    assert result[0] == result[1]
 
 
 @pytest.fixture(scope="module")
@@ -516,13 +370,6 @@ def test_individual_buffers_cause_a_sawtooth_of_four_packets(report: Report) -> 
     )
 
 
-@pytest.mark.long
-def test_progress_is_monotonic(report: Report, shares: list[float]) -> None:
-    assert report.sections
-    assert shares == sorted(shares)
-    assert shares[-1] == pytest.approx(1)
-
-
 def test_job_runs_its_named_scheme() -> None:
     length = IteratedLength(Length(2.0, 1.0, 1), steps=2, step_s=1, reference_flows=3)
     for scheme, number, conditional in (("2", 2, False), ("1, conditional", 1, True)):
@@ -547,14 +394,3 @@ def test_whole_paper_agrees_with_listed_differences(tmp_path: Path) -> None:
     result = PAPER.reproduce(tmp_path)
     assert [*result.new, *result.gone] == []
     assert result.count(Verdict.AGREES) > 130
-
-
-@pytest.mark.long
-def test_repeated_runs_have_equal_bytes(tmp_path: Path) -> None:
-    pages = []
-    for threads in (1, None):
-        folder = tmp_path / f"{threads}"
-        result = PAPER.reproduce(folder, quick=True, threads=threads)
-        assert [*result.new, *result.gone] == []
-        pages.append({file.name: file.read_bytes() for file in folder.iterdir()})
-    assert pages[0] == pages[1]

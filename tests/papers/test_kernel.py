@@ -1,7 +1,5 @@
 """Measurements of the kernel: parsing, agreement, and output of a reproduction."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json
@@ -14,14 +12,7 @@ from tcpcast.answer import Answer, Metric
 from tcpcast.cli import main
 from tcpcast.errors import ScenarioError
 from tcpcast.scenario import Scenario
-from tcpcast_papers.kernel import (
-    agreement,
-    cells,
-    comparison,
-    measurement_files,
-    models,
-    second_series,
-)
+from tcpcast_papers.kernel import agreement, cells, comparison, measurement_files, second_series
 from tcpcast_papers.kernel.cells import Cell, FlowGroup, Measured
 from tcpcast_papers.kernel.runs import QUICK, CellJob, CellResult, KernelRuns, SampleSizes
 from tcpcast_papers.kernel.scenarios import scenario_tables
@@ -53,11 +44,6 @@ def test_interval_of_percentile_uses_order_statistics() -> None:
     result = cells.percentile_with_interval([float(index) for index in range(1, 601)], 0.99)
     assert result.mean == 594
     assert 3 <= result.half_width <= 6
-
-
-def test_share_pools_all_runs() -> None:
-    runs = [{"lost": 1.0, "sent": 100.0}, {"lost": 1.0, "sent": 300.0}]
-    assert cells.ratio_of_sums(runs, "lost", "sent").mean == pytest.approx(2 / 400)
 
 
 def test_realised_loss_of_long_flows_is_after_the_queue() -> None:
@@ -105,14 +91,6 @@ def test_every_cell_is_a_scenario() -> None:
     assert [result for cell in cells.packaged_cells() if (result := refusal(cell))] == []
 
 
-def test_path_rtt_includes_transmission_and_link_delay() -> None:
-    cell = next(cell for cell in cells.packaged_cells() if cell.name == "cubic 20M 60ms B100")
-    network = scenario_tables(cell, QUICK)["network"]
-    # 12,000 and 416 bits at 20 Mbit/s, and 0.14 ms.
-    assert network["rtt"] == "60.760800ms"
-    assert network["bottleneck"]["buffer"] == "101pkt"
-
-
 @pytest.mark.parametrize(("own", "verdict"), [(106.9, "agrees"), (107.1, "differs")])
 def test_tolerance_includes_half_widths_of_both_sides(own: float, verdict: str) -> None:
     cell = lossy(goodput_bps=Measured(100.0, 1.0, 3))
@@ -127,13 +105,6 @@ def test_single_run_has_no_verdict() -> None:
     answer = Answer("packet", metrics={"goodput_bps": Metric(100.0)})
     (line,) = comparison.compare_cell(cell, CellResult(answer))
     assert line.verdict == comparison.ONE_RUN
-
-
-def test_few_episodes_may_differ_by_one_per_run() -> None:
-    few = lossy(timeouts=Measured(5.0, 0.0, 3))
-    many = lossy(timeouts=Measured(50.0, 0.0, 3))
-    assert agreement.allowed_difference(few, "timeouts") == agreement.AllowedDifference(0.1, 1.0)
-    assert agreement.allowed_difference(many, "timeouts") == agreement.AllowedDifference(0.1)
 
 
 def test_startup_tolerance_allows_a_time_shift() -> None:
@@ -151,16 +122,6 @@ def test_startup_tolerance_allows_a_time_shift() -> None:
         assert tolerance.absolute == pytest.approx(allowed)
 
 
-def test_queue_delay_follows_from_littles_law() -> None:
-    group = FlowGroup("linux-reno", 60.0)
-    waits = {"queue_delay_s": Measured(0.01, 0.0, 3)}
-    cell = Cell("F1", "x", cells.DROP_TAIL, (group,), 12e6, measured=waits)
-    metrics = {"queue_mean_pkts": Metric(11.0), "utilisation": Metric(1.0)}
-    result = agreement.simulated_metric(cell, Answer("packet", metrics=metrics), "queue_delay_s")
-    assert result is not None
-    assert result.value == pytest.approx(0.010)
-
-
 def test_refused_cells_report_the_reason() -> None:
     cell = next(cell for cell in cells.packaged_cells() if cell.unsupported)
     cell_result = CellJob(cell.series, cell.name, SMALL, cell).run(lambda _: None)
@@ -170,8 +131,7 @@ def test_refused_cells_report_the_reason() -> None:
 
 
 @pytest.mark.parametrize(
-    ("clocks", "left"),
-    [("sss", 3), ("sssrrr", 3), ("ssrr", 4), ("ssbb", 2), ("rrl", 2), ("l", 0)],
+    ("clocks", "left"), [("sss", 3), ("sssrrr", 3), ("ssrr", 4), ("ssbb", 2), ("rrl", 2), ("l", 0)]
 )
 def test_usable_pools_runs_like_the_measurements(clocks: str, left: int) -> None:
     # s: the link's clock stops; r: it continues; b: with a risk of bursts; l: late.
@@ -184,18 +144,6 @@ def test_usable_pools_runs_like_the_measurements(clocks: str, left: int) -> None
         for clock in clocks
     ]
     assert len(second_series.select_usable_runs(runs)) == left
-
-
-def test_models_use_kernel_inputs_b_of_1_and_t0_above_srtt() -> None:
-    cell = next(
-        c for c in cells.packaged_cells() if c.name == "delack linux-reno-classic 60ms p0.01 n1"
-    )
-    runs = KernelRuns(SMALL, cells=(cell,))
-    runs.request_all()
-    runs.simulate()
-    by_feed = {row.feed: row for row in models.predict_cells(runs) if row.model == "pftk"}
-    assert by_feed["kernel"].ratio == pytest.approx(1.0, abs=0.05)
-    assert set(by_feed) == {"kernel", "scenario"}
 
 
 @pytest.fixture

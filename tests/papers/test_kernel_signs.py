@@ -1,7 +1,5 @@
 """The sign test of the comparison with the kernel: groups, probabilities, rows of the report."""
 
-from __future__ import annotations
-
 import itertools
 import math
 

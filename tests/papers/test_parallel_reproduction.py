@@ -1,9 +1,7 @@
 """Reproduction of parallel flows: points, measures, fits, and the whole report."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path as Folder
 
 import numpy as np
 import pytest
@@ -13,7 +11,7 @@ from report_parts import check_figure, own, without_layout
 from tcpcast.answer import Answer, Metric
 from tcpcast.engines import RunOptions, answer
 from tcpcast_papers import paper
-from tcpcast_papers.parallel import figures, loss_events, open_choices, settings
+from tcpcast_papers.parallel import figures, loss_events
 from tcpcast_papers.parallel.description import PAPER
 from tcpcast_papers.parallel.loss_events import (
     MeasuredTwoWays,
@@ -22,14 +20,8 @@ from tcpcast_papers.parallel.loss_events import (
     measured_by_lost_packets,
     measured_two_ways,
 )
-from tcpcast_papers.parallel.model_errors import (
-    FITTED_TIMEOUT,
-    LIMITED_QUANTITIES,
-    LOSS_RATIOS,
-    MODELS,
-    fitted_t0_s,
-)
-from tcpcast_papers.parallel.points import PACKET_BYTES, OpenChoice, Point
+from tcpcast_papers.parallel.model_errors import fitted_t0_s
+from tcpcast_papers.parallel.points import Point
 from tcpcast_papers.parallel.predictions import (
     ALGORITHM_1,
     ALGORITHM_1_CUMULATIVE_LOSS,
@@ -39,24 +31,9 @@ from tcpcast_papers.parallel.predictions import (
     mean_absolute_error,
     relative_rate_errors,
 )
-from tcpcast_papers.parallel.published import model_errors
 from tcpcast_papers.parallel.runs import QUICK, WHOLE, Measured, Runs, make_measured_point
-from tcpcast_papers.parallel.settings import (
-    DROP_TAIL,
-    DROP_TAIL_SPREAD_RTTS,
-    IRELAND,
-    JITTERS_S,
-    RANDOM_30,
-    RANDOM_100,
-    TEXAS,
-)
-from tcpcast_papers.reproduction import Verdict, section_name
-
-if TYPE_CHECKING:
-    from pathlib import Path as Folder
-
-    from tcpcast_papers.report import Report
-    from tcpcast_papers.reproduction import Section
+from tcpcast_papers.report import Report
+from tcpcast_papers.reproduction import Section, Verdict, section_name
 
 TITLES = [
     *(figure.name for figure in figures.FIGURES),
@@ -109,71 +86,6 @@ def test_drop_tail_queue_holds_one_bdp(rate_mbit: int, packets: int) -> None:
     assert scenario.buffer_pkts == packets
 
 
-def test_rtts_are_spread_around_equal_flows() -> None:
-    alike = Point(4, rate_mbit=8).scenario(duration_s=20, warmup_s=10)
-    spread = Point(4, rate_mbit=8, rtt_spread=0.1).scenario(duration_s=20, warmup_s=10)
-    assert spread.buffer_pkts == alike.buffer_pkts
-    rtts = [people.rtt_s for people in spread.populations]
-    assert [people.count for people in spread.populations] == [1, 1, 1, 1]
-    assert np.mean(rtts) == pytest.approx(alike.populations[0].rtt_s, rel=1e-6)
-    shares = np.array(rtts) / np.mean(rtts) - 1
-    assert shares == pytest.approx([-0.0375, -0.0125, 0.0125, 0.0375], rel=1e-3)
-
-
-def test_packet_size_explains_the_printed_rtt_growth() -> None:
-    at_1_mbit = Point(1, rate_mbit=1)
-    assert 1 / at_1_mbit.capacity_pps / at_1_mbit.delay_s == pytest.approx(0.267, abs=5e-4)
-    assert at_1_mbit.capacity_pps * 8 * PACKET_BYTES == 1e6
-
-
-def test_choice_sets_tcp_options() -> None:
-    delayed = OpenChoice("delayed", (("min_rto", "1s"),), packets_per_ack=2)
-    tcp = Point(1, loss=0.01, choice=delayed).scenario(duration_s=20, warmup_s=10).tcp
-    assert tcp.delayed_acks
-    assert tcp.min_rto_s == 1
-    assert tcp.limited_transmit is True
-
-
-def test_every_setting_has_the_paper_s_grid() -> None:
-    assert max(WHOLE.flows) == 100
-    assert WHOLE.rates_mbit == (1, 2, 4, 8, 16, 32, 64, 128, 200)
-    assert (min(WHOLE.losses), max(WHOLE.losses)) == (0.001, 0.1)
-    for setting in (RANDOM_30, RANDOM_100):
-        assert len(settings.points_of_setup(setting, WHOLE)) == len(WHOLE.flows) * len(WHOLE.losses)
-    assert len(settings.points_of_setup(DROP_TAIL, WHOLE)) == 9 * len(WHOLE.flows)
-    # A single flow has no other round trips.
-    assert len(settings.points_of_setup(DROP_TAIL_SPREAD_RTTS, WHOLE)) == 9 * (len(WHOLE.flows) - 1)
-    # Every point at random loss can be traced, but not the rare losses of a queue.
-    assert all(is_traced(point, WHOLE) for point in settings.points_of_setup(RANDOM_30, WHOLE))
-    assert (
-        0
-        < sum(is_traced(point, WHOLE) for point in settings.points_of_setup(DROP_TAIL, WHOLE))
-        < 63
-    )
-    assert {c.packets_per_ack for c in open_choices.CHOICES} == {1, 2}
-    for setting, mean_s in JITTERS_S.items():
-        result = settings.points_of_setup(setting, WHOLE)
-        assert {(point.flows, point.jitter_s) for point in result} == {(10, mean_s), (100, mean_s)}
-
-
-@pytest.mark.parametrize(("setting", "rtt_ms"), [(IRELAND, 52), (TEXAS, 158)])
-def test_stand_ins_have_the_rtt_of_the_traceroutes(setting: str, rtt_ms: int) -> None:
-    result = settings.points_of_setup(setting, WHOLE)
-    assert [point.flows for point in result] == list(range(1, 11))
-    scenario = result[0].scenario(duration_s=20, warmup_s=10)
-    assert scenario.populations[0].rtt_s == pytest.approx(rtt_ms / 1e3, rel=0.03)
-    assert (scenario.network.bottleneck.rate_bps, scenario.tcp.delayed_acks) == (10e6, True)
-
-
-def test_jitter_is_an_exponential_delay() -> None:
-    alike = Point(10, rate_mbit=8).scenario(duration_s=20, warmup_s=10)
-    result = Point(10, rate_mbit=8, jitter_s=0.001).scenario(duration_s=20, warmup_s=10)
-    assert alike.network.jitter is None
-    assert result.network.jitter is not None
-    assert result.network.jitter.distribution.model_dump()["mean"] == "1ms"
-    assert result.buffer_pkts == alike.buffer_pkts
-
-
 @pytest.fixture(scope="module")
 def runs() -> Runs:
     """Return two points at random loss and one at a queue, simulated and traced."""
@@ -201,14 +113,6 @@ def test_model_inputs_equal_inputs_of_feed_measured(runs: Runs, point: Point) ->
     assert own == runs[point]
     for model, engine in ((ALGORITHM_1, one), (ALGORITHM_2, two), (PFTK, pftk)):
         assert model.rate_pps(own) == pytest.approx(engine["send_rate_pps"])
-
-
-def test_results_do_not_depend_on_threads(runs: Runs) -> None:
-    single_threaded = Runs(SMALL, threads=1)
-    points = [Point(10, loss=0.02), Point(10, rate_mbit=1)]
-    single_threaded.request(points)
-    single_threaded.simulate()
-    assert [single_threaded[point] for point in points] == [runs[point] for point in points]
 
 
 @given(st.lists(st.integers(0, 200), max_size=40), st.integers(1, 50))
@@ -355,27 +259,6 @@ def check_values(report: Report) -> None:
     assert len(rows) == len(text) + len(section(report, "Claims of the paper").rows)
 
 
-def test_model_errors_name_models_and_points() -> None:
-    lines = list(model_errors())
-    assert lines
-    for line in lines:
-        assert {line["model"], line["other"]} - {""} <= {*MODELS, *LOSS_RATIOS}
-        assert bool(line["other"]) == (line["claim"] == "nearer")
-        assert (line["model"] in LOSS_RATIOS) == (line["claim"] == "ratio")
-        forms = {"nearer", "error", "overestimates", "underestimates", "ratio", FITTED_TIMEOUT}
-        assert line["claim"] in forms
-        lowest, highest = line.value("lowest"), line.value("highest")
-        assert lowest <= highest
-        assert line["among"] in LIMITED_QUANTITIES
-        fewest, most = line.value("fewest"), line.value("most")
-        result = [
-            p for p in settings.points_of_setup(line["setting"], QUICK) if fewest <= p.flows <= most
-        ]
-        assert result
-        if line["among"] == "loss":
-            assert any(lowest <= point.loss <= highest for point in result)
-
-
 def check_claims(report: Report) -> None:
     """Claims of the paper that hold, well beyond random variation."""
     text = section(report, "Model errors")
@@ -426,25 +309,8 @@ def test_all_models_predict_small_loss(quick: Report) -> None:
 
 
 @pytest.mark.long
-def test_progress_is_monotonic(quick: Report, shares: list[float]) -> None:
-    assert quick.sections
-    assert shares == sorted(shares)
-    assert shares[-1] == pytest.approx(1)
-
-
-@pytest.mark.long
 def test_whole_paper_agrees_with_listed_differences(tmp_path: Folder) -> None:
     report = paper("parallel")(tmp_path)
     assert report.has_only_known_differences
     check_values(report)
     check_claims(report)
-
-
-@pytest.mark.long
-def test_repeated_runs_have_equal_bytes(tmp_path: Folder) -> None:
-    pages = []
-    for threads in (1, None):
-        folder = tmp_path / f"{threads}"
-        assert paper("parallel")(folder, quick=True, threads=threads).has_only_known_differences
-        pages.append({file.name: file.read_bytes() for file in folder.iterdir()})
-    assert pages[0] == pages[1]

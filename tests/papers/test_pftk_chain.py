@@ -1,24 +1,25 @@
 """PFTK's window as a Markov chain, compared with a random walk and with a sum over periods."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import astuple, dataclass
 from itertools import product
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 import tcpcast
+from numpy.typing import NDArray
+from tcpcast.answer import Answer
 from tcpcast.errors import DomainError
+from tcpcast.models.pftk import (
+    AfterTimeout,
+    FastRecovery,
+    LaterLosses,
+    WindowChain,
+    closed_form_error,
+    window_chain,
+)
 from tcpcast.models.pftk import chain as chain_module
-from tcpcast.models.pftk import closed_form_error, window_chain
 from tcpcast.scenario import Scenario
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-    from tcpcast.answer import Answer
-    from tcpcast.models.pftk import AfterTimeout, FastRecovery, LaterLosses, WindowChain
 
 T0_S = 1.0
 RTTS_S = (0.02, 0.05, 0.2)
@@ -110,12 +111,7 @@ def recover(
     return repaired, repaired + arrived, arrived < new, failed
 
 
-def walk(
-    case: Case,
-    *,
-    steps: int,
-    seed: int,
-) -> Walked:
+def walk(case: Case, *, steps: int, seed: int) -> Walked:
     """Simulate many flows round by round; a round with a loss is followed by the last round."""
     p, b, window_max = case.p, case.b, case.window_max
     rng = np.random.default_rng(seed)
@@ -300,62 +296,6 @@ def test_burstier_loss_lowers_the_rate() -> None:
 def test_later_loss_is_a_probability(losses: float) -> None:
     with pytest.raises(DomainError, match="from 0 to 1"):
         window_chain(loss_probability=0.02, losses=losses)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(
-    ("losses", "after"),
-    [
-        ("rest-of-round", "one"),
-        ("independent", "one"),
-        ("rest-of-round", "slow-start"),
-        ("rest-of-round", "half"),
-    ],
-)
-@pytest.mark.parametrize("window_max", [8.0, 32.0, math.inf])
-@pytest.mark.parametrize("b", [1, 2])
-@pytest.mark.parametrize("p", [0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1])
-def test_chain_equals_random_walk_over_grid(
-    p: float, b: int, window_max: float, losses: LaterLosses | float, after: AfterTimeout
-) -> None:
-    # With many comparisons some would differ by 1 % by chance.
-    assert_chain_is_walk(Case(p, b, window_max, losses, after), own_error=0.002)
-
-
-def rounds_of(start: int, b: int, window_max: int, alpha: int) -> list[int]:
-    """Return the windows of a period's rounds up to the round of its alpha-th packet."""
-    windows: list[int] = []
-    while sum(windows) < alpha:
-        windows.append(min(window_max, start + len(windows) // b))
-    return windows
-
-
-@pytest.mark.parametrize(("p", "b", "window_max"), [(0.05, 2, 10), (0.1, 1, 12), (0.3, 3, 6)])
-def test_chain_equals_linear_system(p: float, b: int, window_max: int) -> None:
-    """Sum over all periods by alpha, with Q from the sum (22), and solve the linear system."""
-    step = np.zeros((window_max, window_max))
-    rounds, sent, timeouts = np.zeros(window_max), np.zeros(window_max), np.zeros(window_max)
-    distribution = np.zeros((window_max, window_max))
-    for start, alpha in product(range(1, window_max + 1), range(1, math.ceil(40 / p))):
-        chance = (1 - p) ** (alpha - 1) * p
-        windows = rounds_of(start, b, window_max, alpha)
-        w = windows[-1]
-        k = alpha - 1 - sum(windows[:-1])
-        few = 1.0 if k < 3 else sum((1 - p) ** m * p for m in range(3))  # C(k, m)
-        end = min(window_max, start + len(windows) // b)
-        step[start - 1, max(end // 2, 1) - 1] += chance * (1 - few)
-        step[start - 1, 0] += chance * few
-        rounds[start - 1] += chance * len(windows)
-        sent[start - 1] += chance * (alpha + w - 1)
-        timeouts[start - 1] += chance * few
-        distribution[start - 1, end - 1] += chance
-    balance = np.vstack([step.T - np.eye(window_max), np.ones(window_max)])
-    starts = np.linalg.lstsq(balance, np.append(np.zeros(window_max), 1.0), rcond=None)[0]
-    chain = window_chain(loss_probability=p, packets_per_ack=b, receiver_window_pkts=window_max)
-    assert chain.rounds == pytest.approx(starts @ rounds, rel=1e-10)
-    assert chain.sent_pkts == pytest.approx(starts @ sent, rel=1e-10)
-    assert chain.timeout_probability == pytest.approx(starts @ timeouts, rel=1e-10)
-    assert chain.end_distribution == pytest.approx(starts @ distribution, abs=1e-11)
 
 
 def packets_in_rounds(chain: WindowChain, p: float) -> float:

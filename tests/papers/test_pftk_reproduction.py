@@ -27,14 +27,8 @@ from tcpcast_papers.pftk.predictions import FULL, TD_ONLY
 from tcpcast_papers.pftk.published import trace
 from tcpcast_papers.pftk.published import traces as traces_of
 from tcpcast_papers.pftk.rounds import simulate_rounds
-from tcpcast_papers.pftk.runs import QUICK, RoundsJob, Runs, TraceJob
-from tcpcast_papers.pftk.scatter_plots import has_prediction, piece_errors
-from tcpcast_papers.pftk.simulated_traces import (
-    DEPTH_COUNTERS,
-    TracePieces,
-    calibrate_loss,
-    simulate_pieces,
-)
+from tcpcast_papers.pftk.runs import QUICK
+from tcpcast_papers.pftk.simulated_traces import DEPTH_COUNTERS, calibrate_loss, simulate_pieces
 from tcpcast_papers.pftk.summaries import NO_WINDOW
 from tcpcast_papers.pftk.window_chain import WITH_RECOVERY
 from tcpcast_papers.report import Report
@@ -149,51 +143,8 @@ def test_rest_of_round_loss_causes_timeouts() -> None:
     assert share[REST_OF_ROUND] > 2 * share[INDEPENDENT]
 
 
-def made_up(sent: list[int], indications: list[int]) -> TracePieces:
-    """Return a trace of one replication with only triple duplicates, RTT 0.2 s."""
-    packets = np.array([sent])
-    none = np.zeros_like(packets)
-    return TracePieces(
-        piece_s=100.0,
-        sent=packets,
-        triple_duplicates=np.array([indications]),
-        sequences=none,
-        timeouts=none,
-        deepest=none,
-        rtt_sums=np.array([0.2 * packets, packets]),
-        t0_sums=np.array([none, none]),
-    )
-
-
-def test_pieces_without_loss_or_without_delivery_are_excluded() -> None:
-    pieces = made_up([1000, 1000, 3, 0], [10, 0, 3, 0])
-    assert has_prediction(pieces).tolist() == [[True, False, False, False]]
-    result = piece_errors(LOSSY, pieces, TD_ONLY)
-    rate = np.sqrt(3 / (2 * 2 * 0.01)) / 0.2
-    assert result[0, 0] == pytest.approx(abs(100 * rate - 1000) / 1000)
-    assert np.isnan(result[0, 1:]).all()
-
-
-def test_t0_without_timeouts_is_the_path_minimum() -> None:
-    pieces = made_up([1000], [10])
-    assert np.isnan(pieces.trace_t0_s).all()
-    assert np.isfinite(piece_errors(LOSSY, pieces, FULL)).all()
-    assert np.isfinite(piece_errors(LOSSY, pieces, FULL, per_piece_inputs=True)).all()
-
-
 def test_simulated_windows_are_clipped_to_4_to_32() -> None:
     assert simulated_windows([2.0, 5.0, np.inf]) == [4.0, 5.0, 32.0]
-
-
-@pytest.mark.parametrize("path", [PLOTTED_MODEM_PATH, LOSSY], ids=lambda path: path.name)
-def test_round_samples_equal_the_sender_counters(path: Path) -> None:
-    uncut_run, pieces = uncut(path, 3600), simulate_rounds(path, seconds=3600)
-    own = 1e-9 * uncut_run[CLASS_COUNTER["rtt_sum_ns"]] / uncut_run[CLASS_COUNTER["rtt_samples"]]
-    assert len(pieces.duration_s) == pytest.approx(
-        uncut_run[CLASS_COUNTER["rtt_samples"]], rel=0.05
-    )
-    assert pieces.duration_s.mean() == pytest.approx(own, rel=0.01)
-    assert pieces.in_transit_pkts.max() <= path.window_pkts
 
 
 def test_individual_queue_correlates_rtt_and_window() -> None:
@@ -206,25 +157,6 @@ def test_cross_flows_cause_losses_of_the_observed_flow() -> None:
     assert [group.name for group in scenario.populations] == ["observed", "near", "far"]
     pieces = simulate_pieces(SHARED_QUEUE_PATH, pieces=2, piece_s=100)
     assert 0.003 < pieces.trace_p < 0.05
-
-
-def test_results_do_not_depend_on_threads() -> None:
-    jobs = [
-        TraceJob(replace(LOSSY, rate=rate), 2, 100.0, 2, 1.0, p=p, calibration_hours=1)
-        for rate, p in ((0.01, None), (0.02, 0.03))
-    ]
-    result = []
-    for threads in (1, 2):
-        runs = Runs(QUICK, threads)
-        for job in jobs:
-            runs.request(job)
-        samples = runs.request(RoundsJob(LOSSY, 100.0, 1.0))
-        runs.simulate()
-        assert len(runs) == 3
-        result.append(
-            ([runs[job].pieces.sent.tolist() for job in jobs], runs[samples].duration_s.tolist())
-        )
-    assert result[0] == result[1]
 
 
 @pytest.fixture(scope="module")
@@ -326,13 +258,6 @@ def test_newreno_sends_less_than_either_formula(quick: Report) -> None:
     rows = [row for row in rows if row.label[-1] != WITH_RECOVERY]
     assert len(rows) == 40
     assert all(0 < (row.own or 0) < 100 for row in rows)
-
-
-@pytest.mark.long
-def test_progress_is_monotonic(quick: Report, shares: list[float]) -> None:
-    assert quick.sections
-    assert shares == sorted(shares)
-    assert shares[-1] == pytest.approx(1)
 
 
 @pytest.mark.long

@@ -1,7 +1,5 @@
 """PFTK, the square-root formula and CUBIC's response, compared with printed and derived values."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -23,35 +21,6 @@ from tcpcast.models.pftk import (
     window_limit_loss_ratio,
 )
 from tcpcast.models.pftk.closed_form import VALUES_PER_BLOCK
-
-TABLE_2 = np.array(
-    [  # packets sent, loss indications, RTT, T0; one row per connection of an hour
-        (54402, 722, 0.207, 2.505),
-        (58120, 735, 0.243, 2.305),
-        (58924, 743, 0.226, 2.405),
-        (56283, 494, 0.233, 2.146),
-        (68752, 649, 0.180, 2.416),
-        (117992, 784, 0.211, 2.274),
-        (81123, 1638, 0.204, 2.459),
-        (7938, 264, 0.275, 3.597),
-        (37137, 838, 0.162, 0.489),
-        (32042, 853, 0.482, 1.094),
-        (60770, 1112, 0.254, 0.637),
-        (93005, 1651, 0.152, 0.417),
-        (65536, 671, 0.415, 0.749),
-        (78246, 1928, 0.211, 0.601),
-        (8265, 856, 0.272, 1.356),
-        (13460, 1466, 0.194, 1.359),
-        (62237, 1753, 0.253, 0.429),
-        (86675, 2125, 0.201, 0.306),
-        (57687, 1120, 0.331, 0.953),
-        (83486, 2320, 0.210, 0.705),
-        (83944, 1516, 0.194, 0.520),
-        (83971, 762, 0.168, 7.278),
-        (44891, 1346, 0.229, 0.700),
-        (34251, 1422, 0.257, 1.454),
-    ]
-)
 
 
 def summed_q(w: int, p: float, last: int) -> float:
@@ -142,25 +111,6 @@ def test_b_of_1_gives_the_square_root_formula() -> None:
     assert exact == pytest.approx(np.sqrt(1.5e12) / 0.08, rel=1e-5)
 
 
-def test_equation_31_equals_hand_computed_rates() -> None:
-    """p = 0.1, b = 1: E[W_u] = 6 exactly, E[X] = 3; W_max = 4 limits."""
-    free = throughput(rtt_s=0.1, t0_s=0.2, loss_indication_ratio=0.1, packets_per_ack=1)
-    f = 1 + 0.1 + 0.02 + 0.004 + 0.0008 + 0.00016 + 0.000032
-    q = 0.271 * (1 + 0.729 * 0.271) / (1 - 0.9**6)
-    assert free.unlimited_window_pkts == pytest.approx(6, rel=1e-14)
-    assert free.rounds == pytest.approx(3, rel=1e-14)
-    assert free.timeout_probability == pytest.approx(q, rel=1e-13)
-    rate = (9 + 6 + q / 0.9) / (0.1 * (3 + 1) + q * 0.2 * f / 0.9)
-    assert free.rate_pps == pytest.approx(rate, rel=1e-13)
-    window_limited = throughput(
-        rtt_s=0.1, t0_s=0.2, loss_indication_ratio=0.1, packets_per_ack=1, receiver_window_pkts=4
-    )
-    q = 0.271 * (1 + 0.729 * 0.1) / (1 - 0.9**4)
-    rate = (9 + 4 + q / 0.9) / (0.1 * (4 / 8 + 9 / 4 + 2) + q * 0.2 * f / 0.9)
-    assert bool(window_limited.window_limited)
-    assert window_limited.rate_pps == pytest.approx(rate, rel=1e-13)
-
-
 def jump(window: float, b: float, *, t0_s: float = 0.2, continuous: bool = False) -> float:
     """Relative step of the rate as p grows across E[W_u] = W_max."""
     border = float(window_limit_loss_ratio(receiver_window_pkts=window, packets_per_ack=b))
@@ -194,20 +144,6 @@ def test_equation_31_jumps_down_for_b_above_2() -> None:
 @pytest.mark.parametrize("window", [6, 10, 44])
 def test_continuous_branches_are_continuous(window: float, b: float) -> None:
     assert jump(window, b, continuous=True) == pytest.approx(0, abs=1e-7)
-
-
-def mean_error(pps_predicted_from_losses: np.ndarray) -> float:
-    sent = TABLE_2[:, 0]
-    return float(np.mean(np.abs(pps_predicted_from_losses * 3600 - sent) / sent))
-
-
-def test_hour_traces_without_window_limit_are_overestimated() -> None:
-    """Table 2, b = 2, without W_max: the model needs the window and the 100 s intervals."""
-    p, rtt, t0 = TABLE_2[:, 1] / TABLE_2[:, 0], TABLE_2[:, 2], TABLE_2[:, 3]
-    full = throughput(rtt_s=rtt, t0_s=t0, loss_indication_ratio=p).rate_pps
-    assert round(100 * mean_error(full)) == 54
-    leading = td_only_leading_rate_pps(rtt_s=rtt, loss_indication_ratio=p)
-    assert round(100 * mean_error(leading)) == 117
 
 
 def test_rfc_5348_equals_equation_29_while_q_is_below_1() -> None:

@@ -1,14 +1,13 @@
 """Papers with a few values: simulations, known differences, and exit codes."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal
 import sys
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -23,10 +22,6 @@ from tcpcast_papers.report import KnownDifference
 from tcpcast_papers.reproduction import Printed, Row, Section, Tolerance
 from tcpcast_papers.runner import Paper, known_differences
 from tcpcast_papers.simulations import Runs
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 Capture = pytest.CaptureFixture[str]
 PACKAGE = "paper_made_up"
@@ -184,11 +179,7 @@ def test_unsettled_row_is_neither_new_nor_gone(
 
 
 def test_whole_and_quick_runs_have_separate_lists(known: Callable[..., None]) -> None:
-    known(
-        LOSS_DIFFERS,
-        'whole,Table 2,"RTT, mean",wide',
-        "quick,Table 3,g | 2 | 3,short",
-    )
+    known(LOSS_DIFFERS, 'whole,Table 2,"RTT, mean",wide', "quick,Table 3,g | 2 | 3,short")
     both = KnownDifference("Table 1", ("loss", "10"), "other rules")
     assert known_differences(PACKAGE, "whole") == (
         both,

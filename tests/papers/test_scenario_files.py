@@ -1,28 +1,23 @@
 """Scenario files of a reproduction: ``run`` repeats its simulations with the same numbers."""
 
-from __future__ import annotations
-
 import csv
 import importlib
 import json
 from collections import defaultdict
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from report_parts import Part
+from tcpcast.answer import Answer
 from tcpcast.cli import main
 from tcpcast.scenario import Scenario, load
 from tcpcast_papers import PAPERS, scenario_files
 from tcpcast_papers.reproduction import Printed, Row, Section, Tolerance
 from tcpcast_papers.runner import Paper
 from tcpcast_papers.simulations import RecordedRun, ResultReaders, Runs, simulate_scenario
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    from tcpcast.answer import Answer
 
 Capture = pytest.CaptureFixture[str]
 LOSSES = ("0.5%", "1%")

@@ -7,9 +7,7 @@ import pytest
 from tcpcast.engines.formula.short_transfers import short
 from tcpcast.models.short import conditional_latency_s
 from tcpcast_papers.short import published
-from tcpcast_papers.short.effects import swapped_share
-from tcpcast_papers.short.expected import REDUCTION_INDEX, combine_with_proposal, relative_reduction
-from tcpcast_papers.short.methods import VARIANTS, mean_error, model_latency
+from tcpcast_papers.short.expected import REDUCTION_INDEX, relative_reduction
 from tcpcast_papers.short.runs import (
     BACKOFF_UNTIL_ACK,
     BulkJob,
@@ -79,25 +77,6 @@ def test_means_by_losses_equal_the_tables() -> None:
     np.testing.assert_array_equal(times.expected[0], tables["by_size"]["completion_time_s"])
 
 
-def test_interval_per_loss_count_is_from_its_transfers() -> None:
-    # Another size in the same run changes the random draws of the first.
-    means, halves = [], []
-    for size in (9, 10, 11, 12, 13, 14):
-        job = Job(NEWRENO, (8, size), 4_000)
-        times = simulated(job).latency_curves(job)
-        means.append(times.given_loss[0, 0])
-        halves.append(times.given_loss[1, 0])
-    spread = np.std(means, ddof=1)
-    assert 0.3 * np.mean(halves) < 1.96 * spread < 2.5 * np.mean(halves)
-
-
-def test_few_transfers_have_no_mean() -> None:
-    job = Job(NEWRENO, (2,), 300)
-    times = simulated(job).latency_curves(job)
-    assert np.isnan(times.given[3, 0, 0])
-    assert np.isfinite(times.given[:2]).all()
-
-
 @pytest.mark.parametrize("number", [1, 2])
 @pytest.mark.parametrize("index", [0, 5, 15])
 def test_timed_out_packets_are_counted(number: int, index: int) -> None:
@@ -141,23 +120,6 @@ def test_reordering_causes_needless_retransmissions_of_the_proposal() -> None:
     assert reno < 0.2 * proposal
 
 
-def test_swapped_share_is_the_probability_of_overtaking() -> None:
-    rng = np.random.default_rng(1)
-    delays = rng.exponential(20e-6, (200_000, 2))
-    later = 43.2e-6 + delays[:, 1] < delays[:, 0]
-    assert swapped_share(20e-6) == pytest.approx(later.mean(), abs=0.002)
-    assert swapped_share(0.0) == 0.0
-
-
-def test_mean_error_skips_missing_sizes() -> None:
-    packets = np.array([[1.0, 2.0, np.nan], [0.1, 0.2, np.nan]])
-    result = mean_error(np.array([[1.1, 1.0, 7.0]]), packets)
-    error, half = 100 * (0.1 + 0.5) / 2, 100 * np.hypot(0.11, 0.05) / 2
-    assert (result.value, result.low, result.high) == pytest.approx(
-        (error, error - half, error + half)
-    )
-
-
 def test_reduction_has_an_interval() -> None:
     base, changed = (np.outer(pair, np.ones(len(SIZES))) for pair in ((2.0, 0.02), (1.0, 0.01)))
     share, half = relative_reduction(base, changed)
@@ -165,21 +127,6 @@ def test_reduction_has_an_interval() -> None:
     assert half[REDUCTION_INDEX] == pytest.approx(0.5 * np.hypot(0.01, 0.01))
     assert SIZES[REDUCTION_INDEX] == 8
     assert relative_reduction(base[:1], changed[:1]).shape == (1, len(SIZES))
-
-
-def test_proposal_applies_to_ten_kilobytes() -> None:
-    mixed = combine_with_proposal(np.zeros(30), np.ones(30))
-    assert mixed.tolist() == [1.0] * 20 + [0.0] * 10
-
-
-def test_model_variants_are_ordered() -> None:
-    original, corrected, refined = (
-        model_latency(NEWRENO, variant).given[:, 0] for variant in VARIANTS
-    )
-    np.testing.assert_array_equal(original[0], corrected[0])
-    assert np.all(original[1][5:] < corrected[1][5:])
-    assert refined[2, -1] < corrected[2, -1]
-    assert refined[2, 0] > corrected[2, 0]
 
 
 def test_results_do_not_depend_on_threads() -> None:
