@@ -4,22 +4,18 @@
 ``verdicts.py`` reads them. It leaves out captures whose verdict is wrong.
 """
 
-from __future__ import annotations
-
 import csv
 import sys
+from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from unittest.mock import patch
 
 import numpy as np
 from tcpcast.captures import cause_rules, trace
 from tcpcast.captures.cause_rules import Evidence
 from verdicts import heaviest, verdicts
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 FLAGS = ("is_tap_at_sender", "is_tap_away", "has_retransmissions", "is_bbr", "is_lossless_from_syn")
 WORDS = ("limited_by",)

@@ -4,19 +4,15 @@
 between the programs.
 """
 
-from __future__ import annotations
-
 import csv
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import tcpcast
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 FIGURES = ("zero windows", "window full", "resets", "retransmissions", "out of order")
 

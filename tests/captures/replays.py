@@ -1,17 +1,12 @@
 """Shared code of replay tests: a simulated capture, and the scenario of its replay."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
 import tcpcast
+from tcpcast.captures import Capture
 from tcpcast.scenario import Scenario
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
-    from tcpcast.captures import Capture
 
 FAST = {"network.bottleneck.rate": "100mbit", "network.bottleneck.buffer": "100pkt"}
 """A link that is never full."""

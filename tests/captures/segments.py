@@ -1,7 +1,5 @@
 """Captures written segment by segment: raw IPv4 in pcap. Times are milliseconds."""
 
-from __future__ import annotations
-
 import struct
 from dataclasses import dataclass, field
 

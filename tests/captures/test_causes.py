@@ -3,8 +3,6 @@
 ``evidence.csv`` is written by ``evidence.py``.
 """
 
-from __future__ import annotations
-
 import csv
 from pathlib import Path
 

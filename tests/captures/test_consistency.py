@@ -4,27 +4,21 @@ The captures of the kernel are outside the project, in ``shared/captures`` next 
 only simulated captures are examined.
 """
 
-from __future__ import annotations
-
 import gzip
 import re
 import struct
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
 import tcpcast
 from replays import simulated
-from tcpcast.captures import iter_plain_rows
+from tcpcast.array_types import Table
+from tcpcast.captures import Capture, iter_plain_rows
 from tcpcast.captures.advice import advise_each_direction
 from tcpcast.captures.congestion_control import BBR, UNKNOWN
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tcpcast.array_types import Table
-    from tcpcast.captures import Capture
 
 FOLDERS = [parent / "shared/captures" for parent in Path(__file__).resolve().parents]
 FOLDER = next((folder for folder in FOLDERS if folder.is_dir()), Path("nowhere"))

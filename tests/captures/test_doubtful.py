@@ -1,7 +1,5 @@
 """Misleading captures: values are withheld or counted once, with a warning."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import math

@@ -1,7 +1,5 @@
 """tshark's expert information and tcptrace, on the captures of ``expert_counts.csv``."""
 
-from __future__ import annotations
-
 import csv
 import shutil
 import subprocess

@@ -1,13 +1,13 @@
 """Groups of flows: membership, activity at the same time, and losses."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tcpcast.array_types import Table
 from tcpcast.captures.groups import group_directions, have_many_flows_in_rto, host_address
 from tcpcast.errors import DomainError
 from tcpcast.models.parallel import (
@@ -17,11 +17,6 @@ from tcpcast.models.parallel import (
 )
 from tcpcast.report.text import print_parts
 from tcpcast.report.trace_groups import group_parts
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from tcpcast.array_types import Table
 
 MS = 1_000_000
 
@@ -56,10 +51,7 @@ def flows(count: int, **columns: Any) -> Table:
 
 def indications(directions: Sequence[int], at_ms: Sequence[float]) -> Table:
     times = np.array([round(time_ms * MS) for time_ms in at_ms], dtype=np.int64)
-    return {
-        "direction": np.array(directions, dtype=np.int64),
-        "time": times.view("datetime64[ns]"),
-    }
+    return {"direction": np.array(directions, dtype=np.int64), "time": times.view("datetime64[ns]")}
 
 
 NONE = indications([], [])
@@ -235,9 +227,7 @@ def test_loss_events_equal_the_simulator_rule(losses: list[tuple[int, int]], rtt
     assert result["loss_events"].tolist() == [events]
 
 
-@given(
-    st.lists(st.tuples(st.integers(0, 50), st.integers(0, 20)), min_size=1, max_size=20),
-)
+@given(st.lists(st.tuples(st.integers(0, 50), st.integers(0, 20)), min_size=1, max_size=20))
 def test_active_time_equals_a_count_per_second(lives: list[tuple[int, int]]) -> None:
     starts, lasting = (np.array(column, dtype=float) for column in zip(*lives, strict=True))
     table = flows(len(lives), start_s=starts, duration_s=lasting)

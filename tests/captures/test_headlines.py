@@ -6,8 +6,6 @@ as payload. ``iperf3-shaper``: between two namespaces, behind a shaper of the ta
 ``curl-tls`` has 620 bytes per packet, with two names and the ClientHello of curl.
 """
 
-from __future__ import annotations
-
 import gzip
 import json
 import re

@@ -1,7 +1,5 @@
 """Headlines of written captures: each names what the client waited for."""
 
-from __future__ import annotations
-
 import gzip
 from pathlib import Path
 

@@ -4,19 +4,16 @@ The logs in ``logs`` are what ``iperf3 -J`` and ``ss -tin`` (iperf 3.12, iproute
 printed over emulated links, and the names state the true limit.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import random
 import re
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from tcpcast.captures import trace
+from tcpcast.captures import Capture, trace
 from tcpcast.captures.replay import make_replay_scenario
 from tcpcast.captures.subject import capture_subject
 from tcpcast.cli import main
@@ -26,9 +23,6 @@ from tcpcast.report.html import html_page
 from tcpcast.report.markdown import markdown_page
 from tcpcast.report.text import plain_text
 from tcpcast.report.trace import capture_parts, json_lines
-
-if TYPE_CHECKING:
-    from tcpcast.captures import Capture
 
 LOGS = Path(__file__).parent / "logs"
 READABLE = sorted(path for path in LOGS.iterdir() if path.stem not in ("udp", "refused"))
@@ -125,8 +119,7 @@ def test_a_single_snapshot_says_so() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "words"),
-    [("udp.json", "test of UDP"), ("refused.json", "Connection refused")],
+    ("name", "words"), [("udp.json", "test of UDP"), ("refused.json", "Connection refused")]
 )
 def test_a_test_without_tcp_data_is_refused(name: str, words: str) -> None:
     with pytest.raises(CaptureError, match=words):

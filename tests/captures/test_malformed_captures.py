@@ -1,7 +1,5 @@
 """Malformed captures: every output is complete, without Python warnings, NaN or infinity."""
 
-from __future__ import annotations
-
 import json
 import os
 import random
@@ -10,13 +8,14 @@ import struct
 import subprocess
 import sys
 import warnings
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pytest
 import tcpcast
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tcpcast.captures import Capture
 from tcpcast.captures.capture_tables import restrict_to_directions
 from tcpcast.captures.direction_selection import select_directions
 from tcpcast.captures.groups import GROUPINGS
@@ -27,11 +26,6 @@ from tcpcast.report.text import layout_lines
 from tcpcast.report.trace import capture_parts, csv_lines, json_lines, worst_first_order
 from tcpcast.report.trace_models import model_parts
 from tcpcast.scenario import Scenario
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tcpcast.captures import Capture
 
 ENDS = (b"\x0a\0\0\1", b"\x0a\0\0\2")
 SYN, ACK, FIN, RST = 2, 16, 1, 4

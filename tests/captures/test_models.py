@@ -1,29 +1,19 @@
 """Models and measurements of a capture: inputs, intervals and their classes, errors."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 import tcpcast
+from tcpcast.array_types import Table
+from tcpcast.captures import Capture
 from tcpcast.captures.direction_selection import select_directions
-from tcpcast.captures.models import (
-    LOSS_MODELS,
-    MODEL_LABELS,
-    measured_loss_ratio,
-    model_errors,
-)
+from tcpcast.captures.models import LOSS_MODELS, MODEL_LABELS, measured_loss_ratio, model_errors
 from tcpcast.models.bbr import bbr_bound
 from tcpcast.models.cubic import cubic_response
 from tcpcast.models.pftk import throughput, window_chain
-
-if TYPE_CHECKING:
-    from tcpcast.array_types import Table
-    from tcpcast.captures import Capture
 
 ROOT = Path(__file__).parents[2]
 TRANSFER = ROOT / "crates" / "trace" / "tests" / "data" / "transfer.pcap.gz"

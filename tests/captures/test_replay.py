@@ -1,23 +1,19 @@
 """Replays: simulate, capture, derive a scenario from the capture, and simulate it again."""
 
-from __future__ import annotations
-
 import math
 import tomllib
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
 import tcpcast
 from replays import FAST, OF_WHAT_IF, rate, simulated, what_if
+from tcpcast.array_types import Table
+from tcpcast.captures import Capture
 from tcpcast.captures.link_estimate import window_growth_per_round_pkts
 from tcpcast.captures.replay import make_replay_scenario
 from tcpcast.scenario import Scenario
-
-if TYPE_CHECKING:
-    from tcpcast.array_types import Table
-    from tcpcast.captures import Capture
 
 BASE: dict[str, Any] = {
     "network": {"rtt": "60ms", "bottleneck": {"rate": "4mbit", "buffer": "20pkt", "loss": "2%"}},

@@ -1,23 +1,19 @@
 """Replays of modern TCP: the most similar stack, and the relative error of a replay."""
 
-from __future__ import annotations
-
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
 import tcpcast
 from replays import FAST, OF_WHAT_IF, rate, simulated, what_if
+from tcpcast.array_types import Table
+from tcpcast.captures import Capture
 from tcpcast.captures.capture_stats import make_capture_stats
 from tcpcast.captures.link_estimate import link_bps
 from tcpcast.captures.replay import make_replay_scenario
 from tcpcast.captures.sender_stack import identify_sender
 from tcpcast.scenario import Scenario
-
-if TYPE_CHECKING:
-    from tcpcast.array_types import Table
-    from tcpcast.captures import Capture
 
 SHARED = Path(__file__).parents[3] / "shared" / "captures"
 BASE: dict[str, Any] = {

@@ -3,21 +3,15 @@
 The inputs were rebuilt from public reports with other addresses and without payload (CC0).
 """
 
-from __future__ import annotations
-
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from tcpcast.captures import trace
+from tcpcast.captures import Capture, trace
 from tcpcast.captures.capture_tables import restrict_to_directions
 from tcpcast.cli import main
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tcpcast.captures import Capture
 
 FOLDER = Path(__file__).parent / "reported"
 

@@ -1,9 +1,7 @@
 """Latency of requests: its parts, one verdict per service, and failed connections first."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,9 +10,6 @@ from tcpcast.captures import Capture, trace
 from tcpcast.cli import main
 from tcpcast.report.text import print_parts
 from tcpcast.report.trace import capture_parts
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 TAPS = {"client": (0.0, 30.0), "middle": (10.0, 20.0), "server": (30.0, 0.0)}
 RTT_MS = 30
@@ -99,9 +94,7 @@ def test_service_has_one_verdict_for_all_connections(capsys: pytest.CaptureFixtu
     assert "Mean latency 35.0 ms: server 5.00 ms (14 %), network 30.0 ms (86 %)" in output
 
 
-def test_overlapping_requests_are_counted_and_excluded(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_overlapping_requests_are_counted_and_excluded(capsys: pytest.CaptureFixture[str]) -> None:
     written = service(TAPS["client"], connections=1, requests=5)
     connection = Connection(written, 41_000)
     now = connection.open(0)

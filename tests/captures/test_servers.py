@@ -4,8 +4,6 @@ The captures are outside the project, in ``shared/captures/offload`` next to it;
 tests are skipped.
 """
 
-from __future__ import annotations
-
 import csv
 from pathlib import Path
 

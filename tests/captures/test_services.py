@@ -3,8 +3,6 @@
 The captures are made by ``servers/make.py`` from ``servers/services-held-out.toml``.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

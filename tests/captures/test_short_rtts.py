@@ -1,9 +1,9 @@
 """Round-trip times below 10 µs are unknown, as is everything derived from them."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,10 +11,6 @@ from replays import simulated
 from segments import MSS, Connection, Written
 from tcpcast.captures import trace
 from tcpcast.cli import main
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 MIN_RTT_S = 10e-6
 DERIVED = (

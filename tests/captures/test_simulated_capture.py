@@ -1,16 +1,12 @@
 """The capture of a simulated run has the values that the simulator counts."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 import tcpcast
 from tcpcast.captures.capture_stats import estimated_loss_ratio
 from tcpcast.scenario import Scenario
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 PATH: dict[str, Any] = {
     "network": {"rtt": "60ms", "bottleneck": {"rate": "4mbit", "buffer": "20pkt", "loss": "3%"}},

@@ -1,11 +1,10 @@
 """Time lines of requests: parts add up to the truth, and every output has the same verdict."""
 
-from __future__ import annotations
-
 import json
+from collections.abc import Sequence
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -21,9 +20,6 @@ from tcpcast.report.html import html_page
 from tcpcast.report.markdown import markdown_page
 from tcpcast.report.text import plain_text
 from tcpcast.report.trace import capture_parts, json_lines
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 FOLDER = Path(__file__).parent / "services"
 PARTS = (

@@ -4,8 +4,6 @@
 captures ``SCENARIO-TAP.pcap.gz``. It prints one line per capture and the right verdicts per tap.
 """
 
-from __future__ import annotations
-
 import csv
 import sys
 from collections import Counter

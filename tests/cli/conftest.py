@@ -1,25 +1,18 @@
 """Fixtures with scenarios and engines for the tests of the commands."""
 
-from __future__ import annotations
-
 import sys
+from collections.abc import Callable
 from types import ModuleType
-from typing import TYPE_CHECKING
 
 import pytest
 import tcpcast
-from tcpcast.engines import REGISTRY
+from tcpcast.answer import Answer
+from tcpcast.engines import REGISTRY, RunOptions
 from tcpcast.engines.registry import EngineEntry
 from tcpcast.errors import NotApplicable
+from tcpcast.scenario import Scenario
 
 from cli.made_up import calculated, simulated
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tcpcast.answer import Answer
-    from tcpcast.engines import RunOptions
-    from tcpcast.scenario import Scenario
 
 
 @pytest.fixture
@@ -59,8 +52,4 @@ def synthetic_engines(install: Callable[..., None]) -> None:
     def pftk(*_: object) -> Answer:
         raise NotApplicable("it needs bulk flows")
 
-    install(
-        engset=lambda *_: calculated(),
-        packet=lambda *_: simulated(),
-        pftk=pftk,
-    )
+    install(engset=lambda *_: calculated(), packet=lambda *_: simulated(), pftk=pftk)

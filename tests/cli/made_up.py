@@ -1,17 +1,11 @@
 """Made-up answers with known values, for tests that compare printed text exactly."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 from tcpcast.answer import Answer, Metric, texts_to_notes
 from tcpcast.report.answers import Answers
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tcpcast.scenario import Scenario
+from tcpcast.scenario import Scenario
 
 
 def simulated() -> Answer:

@@ -1,10 +1,9 @@
 """Results of `tcpcast.run` in Python."""
 
-from __future__ import annotations
-
 import json
 import pickle
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
@@ -12,17 +11,12 @@ import pytest
 import tcpcast
 from tcpcast.answer import Answer, Metric, Note, texts_to_notes
 from tcpcast.compare import compare_all
+from tcpcast.engines import RunOptions
 from tcpcast.report.full_report import run_document
 from tcpcast.report.load_answers import read_saved_answers
 from tcpcast.report.run import remarks_below_tables
 from tcpcast.report.summary import caveats_of_answer, worst_warnings
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from tcpcast.engines import RunOptions
-    from tcpcast.scenario import Scenario
+from tcpcast.scenario import Scenario
 
 pytestmark = pytest.mark.usefixtures("synthetic_engines")
 

@@ -1,7 +1,5 @@
 """Comparison of answers: the reference, the differences, and values that are not compared."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

@@ -1,16 +1,10 @@
 """The table of cross traffic on the terminal, which agrees with the JSON."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
+import pytest
 from tcpcast.cli import main
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    import pytest
 
 SCENARIO = """
 [network]

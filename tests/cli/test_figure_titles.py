@@ -1,13 +1,13 @@
 """Messages of figures: their numbers are drawn, and no difference is named without evidence."""
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
 import tcpcast
+from matplotlib.figure import Figure
+from tcpcast.answer import Answer
 from tcpcast.compare import compare_all
 from tcpcast.engines import REGISTRY
 from tcpcast.report.chart import MAX_LEGEND_ENTRIES
@@ -16,14 +16,10 @@ from tcpcast.report.figures import iter_figures
 from tcpcast.report.palette import class_styles, stack_colour
 from tcpcast.report.sweep_figures import iter_sweep_figures
 from tcpcast.report.verdict import verdict_text
+from tcpcast.scenario import Scenario
 from tcpcast.verdict import main_findings
 
 from cli.made_up import calculated, simulated
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-    from tcpcast.answer import Answer
-    from tcpcast.scenario import Scenario
 
 pytest.importorskip("matplotlib")
 

@@ -1,11 +1,10 @@
 """File goodput in reports and figures."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pytest
+from tcpcast.answer import Answer
 from tcpcast.cli import main
 from tcpcast.compare import compare_all, compare_goodput_percentiles
 from tcpcast.engines.packet.file_goodputs import (
@@ -19,14 +18,9 @@ from tcpcast.report import figures
 from tcpcast.report.distribution_figures import goodput_density, shown_goodput_range
 from tcpcast.report.run import run_parts
 from tcpcast.report.text import plain_text as plain
+from tcpcast.scenario import Scenario
 
 from cli.made_up import calculated, simulated
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tcpcast.answer import Answer
-    from tcpcast.scenario import Scenario
 
 
 def files(seed: int = 1, spread: float = 0.8) -> GoodputCounts:

@@ -1,9 +1,7 @@
 """JSON output: keys, order and stability, which programs rely on."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 
 import jsonschema
 import numpy as np
@@ -12,11 +10,9 @@ import tcpcast
 from tcpcast.answer import UNITS, Answer, Metric, NoteKind, Status
 from tcpcast.finding import Claim
 from tcpcast.report.json import encode
+from tcpcast.scenario import Scenario
 
 from cli.made_up import calculated, simulated
-
-if TYPE_CHECKING:
-    from tcpcast.scenario import Scenario
 
 NUMBER = {"type": ["number", "null"]}
 METRIC = {
@@ -46,9 +42,7 @@ NOTE = {
 }
 TABLE = {
     "type": "object",
-    "properties": {
-        "columns": {"type": "object", "additionalProperties": {"type": "array"}},
-    },
+    "properties": {"columns": {"type": "object", "additionalProperties": {"type": "array"}}},
     "required": ["columns"],
     "additionalProperties": False,
 }
@@ -160,9 +154,7 @@ def test_provenance_contains_steps_regime_and_inputs() -> None:
     assert formula.provenance == {"version": "0"}
 
 
-def test_order_of_metrics_and_tables_is_fixed(
-    scenario: Scenario,
-) -> None:
+def test_order_of_metrics_and_tables_is_fixed(scenario: Scenario) -> None:
     straight, reversed_ = simulated(), simulated()
     reversed_.metrics = dict(reversed(reversed_.metrics.items()))
     reversed_.tables = dict(reversed(reversed_.tables.items()))

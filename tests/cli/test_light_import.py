@@ -1,7 +1,5 @@
 """`import tcpcast` and `tcpcast --help` load no heavy modules."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
@@ -90,13 +88,6 @@ assert "tcpcast._native" in sys.modules
 assert "scipy.optimize" not in sys.modules
 """
     subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)
-
-
-def test_link_loads_no_scipy() -> None:
-    code = (
-        "from tcpcast.cli import link; from tcpcast.engines.kernel.config import path_configuration"
-    )
-    assert heavy_after(code) == [{"numpy", "pydantic", "tcpcast._native"}]
 
 
 def test_command_imports_no_other_command() -> None:

@@ -1,9 +1,6 @@
 """``tcpcast mcp``, used by the client of the official SDK and by a client that breaks rules."""
 
-from __future__ import annotations
-
 import asyncio
-import builtins
 import gzip
 import json
 import os
@@ -13,10 +10,11 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jsonschema
 import pytest
@@ -24,13 +22,9 @@ from tcpcast.cli import main
 from tcpcast.cli.commands import PREDICT, RUN, TRACE
 from tcpcast.cli.mcp import MAX_RUNNING, MAX_WAITING, ToolCalls
 from tcpcast.cli.mcp_tools import MAX_ARGUMENT_BYTES, MAX_ROWS, tools_by_name
-from tcpcast.errors import MachineError
 from tcpcast.scenario import read_packaged_text
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    Printed = pytest.CaptureFixture[str]
+Printed = pytest.CaptureFixture[str]
 
 pytestmark = pytest.mark.skipif(find_spec("mcp") is None, reason="needs mcp: the extra mcp")
 
@@ -566,19 +560,3 @@ def test_wrong_options_are_rejected_with_a_message(
 ) -> None:
     assert main(["mcp", *options]) == 2
     assert said in capsys.readouterr().err
-
-
-def test_without_the_sdk_it_says_what_to_install(
-    capsys: Printed, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    imported = builtins.__import__
-
-    def without(name: str, *args: Any, **kwargs: Any) -> Any:
-        if name.partition(".")[0] == "mcp":
-            raise ImportError(name)
-        return imported(name, *args, **kwargs)
-
-    monkeypatch.setattr(builtins, "__import__", without)
-    assert main(["mcp"]) == MachineError.exit_code
-    (line,) = capsys.readouterr().err.splitlines()
-    assert line.endswith("pip install 'mcp>=2,<3'")

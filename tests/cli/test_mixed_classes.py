@@ -1,7 +1,5 @@
 """Classes with different kinds of traffic: each has its own means and percentiles."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,9 +1,7 @@
 """A narrow terminal shows complete summaries and addresses, and no table splits a word."""
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from capture_files import CAPTURES, read
@@ -14,9 +12,6 @@ from tcpcast.cli.commands import COMMANDS
 from tcpcast.report.document import Column, Table
 from tcpcast.report.text import plain_text
 from tcpcast.report.trace import capture_parts
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 WIDTHS = (60, 80)
 UNLIMITED = 10_000
@@ -44,10 +39,7 @@ def words(output: str) -> set[str]:
 
 @pytest.mark.parametrize("line", COMMAND_LINES)
 def test_no_command_splits_a_word(
-    line: str,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
+    line: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.chdir(tmp_path)
     arguments = line.split()

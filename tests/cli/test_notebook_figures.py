@@ -1,7 +1,5 @@
 """`Answers.plot()` without a directory: figures for notebooks."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

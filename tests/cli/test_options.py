@@ -1,7 +1,5 @@
 """The option tables of the commands agree with the functions that implement the commands."""
 
-from __future__ import annotations
-
 import importlib
 import inspect
 from typing import Literal, get_args, get_origin

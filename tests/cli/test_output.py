@@ -1,13 +1,11 @@
 """Output files: which files are kept or replaced, and cleanup after errors."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 import tcpcast
@@ -17,10 +15,7 @@ from tcpcast.errors import MachineError, TcpcastError
 from tcpcast.report import chart
 from tcpcast.scenario import read_packaged_text
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    Text = pytest.CaptureFixture[str]
+Text = pytest.CaptureFixture[str]
 
 FIGURE_BYTES = output.figure_bytes
 CAPTURED = [
@@ -58,10 +53,7 @@ def commands(target: str) -> dict[str, list[str]]:
     if not Path("in.pcap").exists():
         assert main(captured("in.pcap")) == 0
     folder, name = os.path.split(target)
-    outputs = {
-        "capture": captured(target),
-        "scenario": ["trace", "in.pcap", "--scenario", target],
-    }
+    outputs = {"capture": captured(target), "scenario": ["trace", "in.pcap", "--scenario", target]}
     figure = {
         "states.png": ["run", "web-10mbit", "--engine=engset", "--plot", folder or "."],
         "goodput_bps.png": [*RANGE, "--plot", folder or "."],
@@ -290,11 +282,7 @@ def test_input_capture_is_not_overwritten(
     link.symlink_to("in.pcap")
     os.link(capture, cwd / f"same{ending}")
     for target in (str(link), f"./link{ending}", f"same{ending}"):
-        for read in (
-            ["in.pcap"],
-            [str(link)],
-            ["in.pcap", "--second-capture", "in.pcap"],
-        ):
+        for read in (["in.pcap"], [str(link)], ["in.pcap", "--second-capture", "in.pcap"]):
             assert main(["trace", *read, option, target, "--force"]) == 2
             out, err = capsys.readouterr()
             assert (out, "this file is an input of the command" in err) == ("", True)

@@ -1,25 +1,20 @@
 """Figures of a run over time and of the distribution of completion times."""
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
+from tcpcast.answer import Answer
 from tcpcast.cli import main
 from tcpcast.report import figures
 from tcpcast.report.chart import wrap_text
 from tcpcast.report.figures import iter_figures
+from tcpcast.scenario import Scenario
 
 from cli.made_up import simulated
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from matplotlib.figure import Figure
-    from tcpcast.answer import Answer
-    from tcpcast.scenario import Scenario
 
 pytest.importorskip("matplotlib")
 

@@ -1,9 +1,8 @@
 """Errors of plugin engines: each message names the engine."""
 
-from __future__ import annotations
-
+from collections.abc import Callable
 from importlib import metadata
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,9 +10,6 @@ import tcpcast
 from tcpcast import Answer, Metric
 from tcpcast.engines import RunOptions, plugins
 from tcpcast.errors import MachineError, NotApplicable, TcpcastError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 def make_entry(

@@ -1,19 +1,14 @@
 """Plugins: engines and models of other packages, found by entry points."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 from textwrap import dedent
-from typing import TYPE_CHECKING
 
 import pytest
 import started
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 OWN = '''
     """One file, one engine, one model."""

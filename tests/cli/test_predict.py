@@ -1,13 +1,12 @@
 """`tcpcast predict`: a run, or a sweep for ranges, of a scenario made from options."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json
 import math
 import re
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from tcpcast import path_scenario
@@ -18,10 +17,7 @@ from tcpcast.report.document import Column, Paragraph, Table
 from tcpcast.report.text import plain_text
 from tcpcast.scenario import Scenario
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    Capture = pytest.CaptureFixture[str]
+Capture = pytest.CaptureFixture[str]
 
 RATES = ["mathis", "td-only", "pftk-approx", "pftk", "parallel", "parallel-cumulative"]
 CLASSIC = ("--stack", "rfc-newreno")
@@ -285,24 +281,6 @@ def test_explain_shows_equations(capsys: Capture) -> None:
         assert f"\n{name}: {FORMULAS[name].source}" in out
 
 
-@pytest.mark.parametrize("width", [80, 120])
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["--loss", "3%", "--rate", "1gbit", "--rwnd", "64KiB", "--flows", "4", "--explain"],
-        ["--loss", "0%", "--rwnd", "64KiB"],
-        ["--loss", "3%", "--rate", "20mbit", "--packet"],
-    ],
-)
-def test_output_fits_terminal_width(
-    arguments: list[str], width: int, capsys: Capture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COLUMNS", str(width))
-    out = predict(capsys, *arguments)
-    assert max(map(len, out.splitlines())) <= width
-    assert "\033" not in out
-
-
 def test_run_is_long_enough_for_losses_and_cycles() -> None:
     """400 losses, or 24 cycles of 104 windows with an RTT of 200 ms at a full buffer."""
     path = {"rtt": "80ms", "stack": "linux-reno"}
@@ -318,70 +296,6 @@ def test_run_is_long_enough_for_losses_and_cycles() -> None:
     assert (quick.run.duration_s or 0.0) * 1e9 / 12e3 <= 1.01 * path_scenario.MAX_QUICK_PKTS
     given = ask_path({**path, "loss": "1%"}, changes={"run.duration": "9s"}, packet=True)
     assert given.scenario.run.duration_s == 9
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["--loss", "0%"], ["--rate", "nothing limits the flows"]),
-        ([], ["--rate", "nothing limits the flow"]),
-        (["--loss", "100%"], ["--loss", "loses every packet"]),
-        (["--loss", "120%"], ["--loss", "too large", "100%"]),
-        (["--loss", "nan"], ["--loss", "not a ratio"]),
-        (["--loss", "1%", "--rtt", "0ms"], ["--rtt", "must be above 0"]),
-        (["--loss", "1%", "--rtt", "100"], ["--rtt", "has no unit", "100ms"]),
-        (["--loss", "1%", "--rtt", "1us", "--rate", "1mbit"], ["--rtt", "12.32ms"]),
-        (["--loss", "1%", "--size", "100"], ["--size", "no unit", "100pkt or 100B"]),
-        (["--loss", "1%", "--size", "1e6"], ["--size", "no unit", "1000000pkt or 1000000B"]),
-        (["--loss", "1%", "--size", "10..1MB"], ["--size", "no unit"]),
-        (["--loss", "1%", "--rate", "0"], ["--rate", "above 0", "10mbit"]),
-        (["--loss", "1%", "--size", "0KB"], ["--size", "not a transfer"]),
-        (["--loss", "1%", "--size", "100kbit"], ["--size", "not a size"]),
-        (["--loss", "1%", "--rwnd", "0"], ["--rwnd", "is less than one packet"]),
-        (["--loss", "1%", "--rwnd", "100B"], ["--rwnd", "is less than one packet"]),
-        (["--loss", "1%", "--flows", "0"], ["--flows", "at least 1"]),
-        (["--loss", "1%", "--flows", "1.5"], ["--flows", "whole number"]),
-        (["--loss", "1%", "--flows", "9" * 30], ["--flows", "is too large; write at most"]),
-        (["--loss", "1%", "--mss", "0"], ["--mss", "payload"]),
-        (["--loss", "1%", "--mss", "65496"], ["--mss", "65495B"]),
-        (["--loss", "1%", "--mss", "10mbit"], ["--mss", "not a size"]),
-        (["--loss", "1%", "--rate", "10mbps"], ["--rate", "10mbit"]),
-        (["--loss", "1%", "--iw", "0"], ["--iw", "at least 1"]),
-        (["--loss", "1%", "--iw", "ten"], ["--iw", "whole number"]),
-        (["--loss", "1%", "--min-rto", "0s"], ["--min-rto", "above 0"]),
-        (["--loss", "1%", "--stack", "nosuch"], ["--stack", "rfc-newreno"]),
-        (["--loss", "1%", "--buffer", "64MB"], ["--buffer", "has no queue; write --rate"]),
-        (["--rate", "1mbit", "--buffer", "64"], ["--buffer", '"64" has no unit']),
-        (["--rate", "1mbit", "--buffer", "0pkt"], ["--buffer"]),
-        (["--rate", "1mbit", "--buffer", "64KB..1bdp"], ["--buffer", "not of one kind"]),
-        (["--loss", "0.01%.."], ["--loss", "has no end"]),
-        (["--loss", "..1%"], ["--loss", "has no beginning"]),
-        (["--loss", ".."], ["--loss"]),
-        (["--loss", "10%..1%"], ["--loss", "descending order", "1%..10%"]),
-        (["--loss", "1%..1%"], ["--loss", "one value"]),
-        (["--loss", "0%..1%"], ["--loss", "begins at 0", "0.01%..1%"]),
-        (["--loss", "0.01..10%"], ["--loss", "only one end", "0.01%..10%"]),
-        (["--loss", "1%..2%..3%"], ["--loss", "more than two ends"]),
-        (["--loss", "1%..100%"], ["--loss", "loses every packet"]),
-        (["--loss", "1%", "--rwnd", "1KB..1MB"], ["--rwnd"]),
-        (["--loss", "1%", "--points", "5"], ["--points", "no option is a range"]),
-        (["--loss", "1%..2%", "--points", "1"], ["--loss", "1 is not a number of values"]),
-        (["--loss", "1%", "--csv", "--json"], ["--csv", "--json"]),
-        (["--loss", "1%..2%", "--explain"], ["--explain", "single values"]),
-        (["--loss", "1%..2%", "--flows", "2", "--size", "1MB"], ["--size", "one flow"]),
-        (["--loss", "1%", "--set", "network.rt=1s"], ["network.rt"]),
-    ],
-)
-def test_bad_input_is_rejected_with_option_name(
-    arguments: list[str], words: list[str], capsys: Capture
-) -> None:
-    rtt = [] if "--rtt" in arguments else ["--rtt", "100ms"]
-    assert main(["predict", *rtt, *arguments]) == 2
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert "Traceback" not in err
-    for word in words:
-        assert word in err
 
 
 def test_text_aligns_columns_and_indents_paragraphs() -> None:

@@ -1,7 +1,5 @@
 """Text of values: units, digits, intervals and differences."""
 
-from __future__ import annotations
-
 import pytest
 from tcpcast.answer import UNITS, Metric
 from tcpcast.compare import Difference

@@ -1,9 +1,8 @@
 """Real engines from the command line to the printed output, with short runs."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import jsonschema
 import pytest
@@ -12,10 +11,7 @@ from tcpcast.cli import main
 
 from cli.test_json import DOCUMENT
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    Capture = pytest.CaptureFixture[str]
+Capture = pytest.CaptureFixture[str]
 
 SHORT = ["run", "web-10mbit", "--set", "run.transfers=3000", "--engine", "engset,packet"]
 
@@ -37,16 +33,6 @@ def test_run_document_matches_schema(capsys: Capture) -> None:
     assert packet["metrics"]["queue_max_pkts"]["low"] is None
 
 
-def test_results_do_not_depend_on_number_of_threads(capsys: Capture) -> None:
-    documents = []
-    for threads in ("1", "2", "2"):
-        more = ["--set", "run.replications=2", "--threads", threads]
-        result = document([*SHORT, *more], capsys)
-        assert all(answer.pop("wall_s") > 0 for answer in result["answers"])
-        documents.append(result)
-    assert documents[0] == documents[1] == documents[2]
-
-
 def test_table_marks_values_outside_domain(capsys: Capture) -> None:
     assert main(SHORT) == 0
     lines = capsys.readouterr().out.splitlines()
@@ -57,45 +43,6 @@ def test_table_marks_values_outside_domain(capsys: Capture) -> None:
     assert "†" not in rate
     assert rate.rstrip().endswith("%")
     assert any(line.strip().startswith("! engset:") for line in lines)
-
-
-def test_classes_have_separate_tables(capsys: Capture) -> None:
-    assert main(["run", "two-classes", "--engine", "packet", "--set", "run.transfers=2000"]) == 0
-    out = capsys.readouterr().out
-    assert "class near" in out
-    assert "class far" in out
-
-
-def test_plot_includes_traced_windows(capsys: Capture, tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
-    traced = ["--set", "probes.flows=[0, 3]", "--plot", str(tmp_path), "--format", "svg"]
-    assert main([*SHORT, *traced]) == 0
-    names = {path.name for path in tmp_path.iterdir()}
-    assert names == {
-        "over-time.svg",
-        "completion-distribution.svg",
-        "states.svg",
-        "sharing.svg",
-        "queue.svg",
-        "windows.svg",
-        "rates.svg",
-        "file-goodput.svg",
-        "file-goodput-tail.svg",
-    }
-    assert "windows.svg" in capsys.readouterr().err
-
-
-def test_size_distribution_without_variance_gives_warning(capsys: Capture) -> None:
-    distribution = 'traffic.size={ distribution = "pareto", mean = "12pkt", alpha = 1.5 }'
-    assert main([*SHORT, "--set", distribution]) == 0
-    assert "traffic.size has no finite variance" in " ".join(capsys.readouterr().out.split())
-    assert main([*SHORT, "--set", distribution, "--json"]) == 0
-    assert "traffic.size has no finite variance" in capsys.readouterr().err
-
-
-def test_inapplicable_model_exits_2(capsys: Capture) -> None:
-    assert main(["run", "lossy-path", "--engine", "engset"]) == 2
-    assert "engset does not apply: " in capsys.readouterr().out
 
 
 def test_table_has_percentiles_of_distributions(capsys: Capture) -> None:

@@ -1,10 +1,8 @@
 """Values that are steady or withheld, and the sentences about them."""
 
-from __future__ import annotations
-
 import json
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import tcpcast
@@ -13,8 +11,7 @@ from tcpcast.engines.packet.reliability import MAX_STEADY_WIDTH, _steady_interva
 from tcpcast.scenario import Scenario
 from tcpcast.statistics import estimate_mean
 
-if TYPE_CHECKING:
-    Printed = pytest.CaptureFixture[str]
+Printed = pytest.CaptureFixture[str]
 
 
 @pytest.mark.parametrize("differing", [1, 2, 9])

@@ -32,9 +32,7 @@ from tcpcast.report.html import html_page
 from tcpcast.report.load_answers import read_saved_answers
 from tcpcast.report.markdown import markdown_page
 from tcpcast.report.run import run_parts
-from tcpcast.report.trace_verdict import (
-    captures_verdict_parts,
-)
+from tcpcast.report.trace_verdict import captures_verdict_parts
 
 from cli.made_up import calculated, simulated
 
@@ -206,30 +204,6 @@ def test_report_replaces_only_reports(tmp_path: Path, capsys: Output) -> None:
     assert main([*arguments[:-1], str(away)]) == 2
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["one-path", "--out", "a.txt"], "must end in .html or .md"),
-        (["empty"], "no capture in this folder"),
-        (["one-path", "two"], "covers either captures or one scenario"),
-        (["c.pcap", "--seed", "1"], "--seed requires a scenario, but c.pcap is a capture"),
-    ],
-)
-def test_report_rejects_unsuitable_arguments(
-    arguments: list[str],
-    words: str,
-    tmp_path: Path,
-    capsys: Output,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "empty").mkdir()
-    (tmp_path / "c.pcap").write_bytes(b"")
-    assert main(["report", *arguments]) == 2
-    assert words in capsys.readouterr().err
-    assert list(tmp_path.glob("*.html")) == []
-
-
 def test_report_of_capture_directory_has_one_verdict(
     tmp_path: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -391,9 +365,3 @@ def test_capture_without_data_has_report() -> None:
     capture.connections = {name: column[:0] for name, column in capture.connections.items()}
     page = html_page(captures_document([capture], "x", figures=True), MARK)
     assert "0 directions with data" in page
-
-
-def test_html_report_escapes_custom_metric_name(scenario: Scenario) -> None:
-    answer = Answer("mine", metrics={"<i>_s": Metric(1.0)})
-    page = html_page(run_document(compare_all([answer]), scenario, "x"), MARK)
-    assert "<i>" not in page

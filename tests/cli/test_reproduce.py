@@ -1,10 +1,9 @@
 """``tcpcast reproduce``: differences, their reasons, and the exit code."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from tcpcast.cli import main
@@ -13,9 +12,6 @@ from tcpcast.report.text import layout_lines, plain_text
 from tcpcast_papers.page import write
 from tcpcast_papers.report import Report
 from tcpcast_papers.reproduction import Cause, Printed, Row, Section, Tolerance
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 Capture = pytest.CaptureFixture[str]
 AGREES, EXPLAINED, DIFFERS = (390.0, 500.0), (286.3, 388.9), (500.0, 450.0)

@@ -1,7 +1,5 @@
 """Answers as rows: CSV, pandas and polars."""
 
-from __future__ import annotations
-
 import csv
 
 import polars as pl

@@ -1,7 +1,5 @@
 """Predictions and plans of one path by stack: the leading formula and the number of flows."""
 
-from __future__ import annotations
-
 import json
 import re
 from typing import Any
@@ -11,7 +9,6 @@ from tcpcast.cli import main
 
 Capture = pytest.CaptureFixture[str]
 LONG_PATH = ("--rtt", "138ms", "--loss", "1e-5", "--rate", "10gbit")
-STREAMS = ("plan", "streams", "--rate", "9mbit", "--rtt", "9ms", "--loss", "9%")
 
 
 def run_tcpcast(capsys: Capture, *arguments: str, code: int = 0) -> str:
@@ -48,9 +45,7 @@ def test_predict_json_has_sizing_of_path(capsys: Capture) -> None:
     assert sizing["amount_s"] == pytest.approx(8e9 / 1.802e9 + 8 * 0.138, rel=0.1)
 
 
-def test_predict_reports_transfer_time_with_and_without_handshake(
-    capsys: Capture,
-) -> None:
+def test_predict_reports_transfer_time_with_and_without_handshake(capsys: Capture) -> None:
     path = ("predict", "--rtt", "60ms", "--rate", "20mbit", "--size", "10MB")
     document = in_json(capsys, *path)
     (short,) = (a for a in document["answers"] if a["engine"] == "short")
@@ -68,17 +63,6 @@ def test_hint_lists_stacks_that_formulas_support(capsys: Capture) -> None:
     assert out.count("because they model the window of Reno, not of linux-cubic") == 1
     out = " ".join(run_tcpcast(capsys, "predict", *LONG_PATH).split())
     assert 'parallel-cumulative (use tcp.stack = "linux-reno" or "pftk-reno")' in out
-
-
-def test_default_stack_is_linux_cubic(capsys: Capture) -> None:
-    for command in (("predict", *LONG_PATH), STREAMS):
-        cubic = in_json(capsys, *command, "--stack", "linux-cubic")
-        assert timeless(in_json(capsys, *command)) == timeless(cubic)
-
-
-def timeless(document: dict[str, Any]) -> dict[str, Any]:
-    answers = [{**each, "wall_s": 0} for each in document.get("answers", [])]
-    return {**document, "answers": answers}
 
 
 def test_path_without_rate_has_no_sizing(capsys: Capture) -> None:

@@ -1,14 +1,9 @@
 """Detection of a native module that is missing or older than its sources."""
 
-from __future__ import annotations
-
 import os
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from tcpcast.__main__ import is_native_module_stale
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_missing_or_outdated_native_module_is_stale(tmp_path: Path) -> None:

@@ -1,22 +1,19 @@
 """Runs that are interrupted, stopped by a time limit, or extended to reach a precision."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os
 import signal
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import tcpcast
 from tcpcast.cli import main
 from tcpcast.engines.registry import EngineEntry
 
-if TYPE_CHECKING:
-    Capture = pytest.CaptureFixture[str]
+Capture = pytest.CaptureFixture[str]
 
 ENDLESS = ["run", "web-10mbit", "--engine=packet", "--json", "--set=run.transfers=900000000"]
 

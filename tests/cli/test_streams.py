@@ -3,8 +3,6 @@
 Most tests run a separate process, for streams closed before its start, signals and file names.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import signal
@@ -236,33 +234,11 @@ def test_json_is_ascii_in_every_locale(folder: Path) -> None:
     assert read("run web-10mbit --engine engset --json", **ascii_only)
 
 
-@pytest.mark.parametrize("columns", ["1", "20", "41"])
-def test_narrow_terminal_cuts_no_numbers(
-    columns: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for command in (
-        "run web-10mbit --engine engset",
-        "plan buffer web-10mbit --engine engset",
-        "engines",
-    ):
-        printed = []
-        for width in (columns, "300"):
-            monkeypatch.setenv("COLUMNS", width)
-            assert main(command.split()) == 0
-            printed.append(capsys.readouterr().out)
-        narrow, wide = printed
-        assert "…" not in narrow
-        # The last line of a run has the elapsed time, which differs.
-        numbers = [word for word in wide.split() if word[0].isdigit()]
-        assert all(number in narrow for number in numbers[: -1 if "engset in" in wide else None])
-
-
 ENDLESS = "run web-10mbit --engine packet --set run.transfers=900000000"
 
 
 @pytest.mark.parametrize(
-    ("number", "after_s"),
-    [(signal.SIGINT, 0.1), (signal.SIGTERM, 0.4), (signal.SIGINT, 0.8)],
+    ("number", "after_s"), [(signal.SIGINT, 0.1), (signal.SIGTERM, 0.4), (signal.SIGINT, 0.8)]
 )
 def test_signal_ends_command_without_traceback(number: int, after_s: float) -> None:
     # Until tcpcast installs its handler, Python's own handler prints a traceback: wait for it.

@@ -1,22 +1,14 @@
 """The text report: exact text, several terminal widths, with and without colour."""
 
-from __future__ import annotations
-
-import io
-import sys
-from typing import TYPE_CHECKING
-
 import pytest
 import tcpcast
 from tcpcast.answer import Answer, Status, texts_to_notes
 from tcpcast.compare import compare_all
 from tcpcast.report import text
 from tcpcast.report.run import run_parts
+from tcpcast.scenario import Scenario
 
 from cli.made_up import calculated, simulated, with_classes
-
-if TYPE_CHECKING:
-    from tcpcast.scenario import Scenario
 
 
 def report_text(answers: list[Answer], width: int, scenario: Scenario | None = None) -> str:
@@ -78,14 +70,6 @@ def test_lines_fit_terminal_and_numbers_are_complete(width: int, pair: list[Answ
     assert "…" not in printed
 
 
-def test_narrow_report_with_long_engine_name_fits(pair: list[Answer]) -> None:
-    pair[0].engine = "a-model-of-flows"
-    printed = report_text(pair, 40)
-    assert max(len(line) for line in printed.splitlines()) <= 40
-    assert "  a-model-of-flows  154.9         -2.1 %" in printed
-    assert "  packet            158.2  ± 1.3\n" in printed
-
-
 def test_report_begins_with_scenario_summary(pair: list[Answer]) -> None:
     first = report_text(pair, 120, tcpcast.load("web-10mbit")).splitlines()[0]
     assert first == (
@@ -130,23 +114,6 @@ def test_report_lists_inapplicable_and_incomplete_answers() -> None:
 def test_untrusted_values_are_dimmed_on_colour_terminals(pair: list[Answer]) -> None:
     lines = text.layout_lines(run_parts(compare_all(pair)), 100)
     assert any("\x1b[2m48.70†\x1b[0m" in line.styled for line in lines)
-
-
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
-
-
-def test_no_color_removes_all_escape_sequences(
-    monkeypatch: pytest.MonkeyPatch, pair: list[Answer]
-) -> None:
-    monkeypatch.setenv("TERM", "xterm-256color")
-    for no_color, escapes in (("", True), ("1", False)):
-        monkeypatch.setenv("NO_COLOR", no_color)
-        screen = Terminal()
-        monkeypatch.setattr(sys, "stdout", screen)
-        text.print_parts(run_parts(compare_all(pair)))
-        assert ("\x1b" in screen.getvalue()) is escapes
 
 
 def test_markup_in_warning_is_printed_unchanged() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -405,19 +403,6 @@ def test_capture_without_data_prints_note_instead_of_figures(
     assert (
         capsys.readouterr().err == "tcpcast: no figure was written, because no direction has data\n"
     )
-
-
-def test_missing_matplotlib_is_reported_before_reading(tmp_path: Path) -> None:
-    code = f"""
-import sys
-sys.modules["matplotlib"] = None
-from tcpcast.cli import main
-sys.exit(main(["trace", {str(tmp_path / "none.pcap")!r}, "--plot", {str(tmp_path)!r}]))
-"""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == 3
-    assert "pip install matplotlib" in done.stderr
-    assert "none.pcap" not in done.stderr
 
 
 def test_figures_of_real_capture_have_all_retransmissions() -> None:

@@ -1,13 +1,10 @@
 """Captures of very many connections: bounded memory, a useful summary, complete totals."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 import tcpcast
@@ -16,8 +13,7 @@ from tcpcast.report.trace import worst_first_order
 
 from benches.traffic import SEGMENT, scan
 
-if TYPE_CHECKING:
-    Printed = pytest.CaptureFixture[str]
+Printed = pytest.CaptureFixture[str]
 
 FLOWS = 200_000
 MAX_KIB = 400_000

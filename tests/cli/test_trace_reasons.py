@@ -1,23 +1,17 @@
 """`tcpcast trace` as text: limiting factors, advice, groups of flows, the worst 20."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
 import tcpcast
-from tcpcast.captures import iter_plain_rows
-from tcpcast.captures.advice import (
-    REMEDIES_BY_CAUSE,
-    REMEDIES_BY_LIMIT,
-    advise_each_direction,
-)
+from tcpcast.captures import Capture, iter_plain_rows
+from tcpcast.captures.advice import REMEDIES_BY_CAUSE, REMEDIES_BY_LIMIT, advise_each_direction
 from tcpcast.captures.cause_rules import STATES_BY_CAUSE
 from tcpcast.captures.groups import GROUPINGS
 from tcpcast.captures.subject import bytes_by_limit
@@ -28,10 +22,7 @@ from tcpcast.report.text import MAX_BAR_WIDTH, bar_text
 from tcpcast.report.trace import capture_parts, worst_first_order
 from tcpcast.report.trace_cells import rate_scale
 
-if TYPE_CHECKING:
-    from tcpcast.captures import Capture
-
-    Output = pytest.CaptureFixture[str]
+Output = pytest.CaptureFixture[str]
 
 ROOT = Path(__file__).parents[2]
 TRANSFER = ROOT / "crates" / "trace" / "tests" / "data" / "transfer.pcap.gz"
@@ -212,31 +203,6 @@ def test_rtt_option_separates_loss_events(capsys: Output) -> None:
         counts.append(capture["groups"][0]["loss_events"])
     (row,) = capture["connections"]
     assert counts == [row["td"] + row["to"], 1]
-
-
-@pytest.mark.parametrize("width", [80, 100, 120])
-def test_groups_fit_terminal_width(width: int) -> None:
-    capture = capture_with_limits(*({"application": 1.0} for _ in range(4)))
-    lines = text(capture, width, groups=capture.groups("pair"))
-    assert max(map(len, lines[1:])) <= width
-    assert len([line for line in lines if line.startswith(" 10.0.0.")]) == 4
-
-
-@pytest.mark.parametrize(
-    ("arguments", "why"),
-    [
-        (["--group-by", "port"], "must be all, pair, source or destination"),
-        (["--rtt", "60ms"], "add --group-by"),
-        (["--group-by", "all", "--rtt", "60"], "60ms"),
-        (["--group-by", "all", "--rtt", "0ms"], "above 0"),
-        (["--group-by", "all", "--table", "intervals"], "cannot be combined"),
-    ],
-)
-def test_invalid_group_options_are_rejected(arguments: list[str], why: str, capsys: Output) -> None:
-    assert trace(TRANSFER, *arguments) == 2
-    out, err = capsys.readouterr()
-    assert not out
-    assert why in err
 
 
 def test_every_group_column_is_documented() -> None:

@@ -1,20 +1,16 @@
 """`tcpcast trace --table`, `--connection` and `--parquet`: complete and filtered tables."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 import tcpcast
-from tcpcast.captures import iter_plain_rows
+from tcpcast.captures import Capture, iter_plain_rows
 from tcpcast.captures.capture_tables import (
     TABLE_NAMES,
     restrict_to_directions,
@@ -24,10 +20,7 @@ from tcpcast.captures.capture_tables import (
 from tcpcast.cli import main
 from tcpcast.report.parquet import write_parquet
 
-if TYPE_CHECKING:
-    from tcpcast.captures import Capture
-
-    Output = pytest.CaptureFixture[str]
+Output = pytest.CaptureFixture[str]
 
 ROOT = Path(__file__).parents[2]
 TRANSFER = ROOT / "crates" / "trace" / "tests" / "data" / "transfer.pcap.gz"
@@ -80,13 +73,6 @@ def test_each_table_is_printed_as_csv_and_json(name: str, capsys: Output) -> Non
     )
 
 
-def test_unknown_table_is_rejected_with_suggestion(capsys: Output) -> None:
-    assert main(["trace", str(TRANSFER), "--table", "retransmision"]) == 2
-    err = capsys.readouterr().err
-    assert "there is no table 'retransmision'; write connections, requests" in err
-    assert "did you mean 'retransmissions'?" in err
-
-
 def test_selected_directions_are_renumbered() -> None:
     capture = capture_with_two_directions()
     second = restrict_to_directions(capture, np.array([1]))
@@ -116,15 +102,6 @@ def test_connection_option_selects_by_number_or_address(
     source = str(capture_with_two_directions().connections["src"][0])
     assert main(["trace", "two.pcap", "--connection", source, "--csv"]) == 0
     assert len(capsys.readouterr().out.splitlines()) == 3
-
-
-def test_unknown_connection_is_rejected(capsys: Output) -> None:
-    assert main(["trace", str(TRANSFER), "--connection", "3"]) == 2
-    assert (
-        "there is no connection 3 with data; choose a number from 0 to" in capsys.readouterr().err
-    )
-    assert main(["trace", str(TRANSFER), "--connection", "192.0.2.77"]) == 2
-    assert 'no data are sent from or to "192.0.2.77"' in capsys.readouterr().err
 
 
 def test_parquet_files_equal_tables(tmp_path: Path, capsys: Output) -> None:
@@ -176,42 +153,6 @@ def test_unwritable_parquet_directory_is_named(tmp_path: Path, capsys: Output) -
     assert f"cannot write {tmp_path / 'file'}" in capsys.readouterr().err
 
 
-def test_missing_pyarrow_is_reported_before_reading(tmp_path: Path) -> None:
-    code = f"""
-import sys
-sys.modules["pyarrow"] = None
-from tcpcast.cli import main
-sys.exit(main(["trace", {str(tmp_path / "none.pcap")!r}, "--parquet", {str(tmp_path)!r}]))
-"""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == 3
-    assert "pip install pyarrow" in done.stderr
-    assert "none.pcap" not in done.stderr
-
-
-def test_invalid_output_is_rejected_before_reading(tmp_path: Path, capsys: Output) -> None:
-    missing = tmp_path / "no capture.pcap"
-    for option in ("--plot", "--parquet", "--scenario"):
-        assert main(["trace", str(missing), option, ""]) == 2
-        message = capsys.readouterr().err
-        assert option in message
-        assert "no capture" not in message
-    assert main(["trace", str(missing), "--scenario", str(tmp_path / "none" / "a.toml")]) == 3
-    assert "does not exist; create it" in capsys.readouterr().err
-    assert main(["trace", str(missing), "--scenario", "-"]) == 2
-    assert "standard output" in capsys.readouterr().err
-
-
-def test_models_cannot_be_combined_with_table(capsys: Output) -> None:
-    assert main(["trace", str(TRANSFER), "--models", "--table", "rounds"]) == 2
-    assert "--models cannot be combined with --csv or --table" in capsys.readouterr().err
-
-
-def test_very_long_connection_number_is_rejected(capsys: Output) -> None:
-    assert main(["trace", str(TRANSFER), "--connection", "9" * 5000]) == 2
-    assert "no data are sent from" in capsys.readouterr().err
-
-
 def test_same_capture_as_second_capture_prints_warning(capsys: Output) -> None:
     assert main(["trace", str(TRANSFER), "--second-capture", str(TRANSFER)]) == 0
     assert "not copies of one capture" in " ".join(capsys.readouterr().out.split())
@@ -222,21 +163,6 @@ def test_comparison_of_captures_covers_selected_directions() -> None:
     none = restrict_to_directions(both, np.array([], dtype=np.intp))
     assert both.between["seen_at_both"].size == 1
     assert not none.between
-
-
-def test_files_are_written_despite_broken_pipe(tmp_path: Path) -> None:
-    target = tmp_path / "again.toml"
-    command = [sys.executable, "-m", "tcpcast", "trace", str(TRANSFER)]
-    run = subprocess.Popen(
-        [*command, "--scenario", str(target)], stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
-    assert run.stdout is not None
-    run.stdout.close()
-    assert run.wait() == 0
-    assert target.exists()
-    assert run.stderr is not None
-    assert b"Traceback" not in run.stderr.read()
-    run.stderr.close()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="names are Unicode there")

@@ -1,9 +1,8 @@
 """Single transfers in reports and figures, and the end of their runs."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,10 +18,7 @@ from tcpcast.scenario import Scenario
 
 from cli.made_up import simulated, write_answer_figures
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    Capture = pytest.CaptureFixture[str]
+Capture = pytest.CaptureFixture[str]
 
 REPORT = """\
                                            short
@@ -83,13 +79,6 @@ def test_long_list_of_sizes_is_shortened() -> None:
     assert "1 packet " in text
     assert "100 packets" in text
     assert "99 packets" not in text
-
-
-def test_complete_percentiles_have_no_note() -> None:
-    answer = made_up("packet", 0.0, 0.1)
-    answer.tables["by_size"] |= {name: np.array([0.1, 1.0]) for name in ("p50", "p95", "p99")}
-    assert "completion time, 1 packet" in plain(run_parts(compare_all([answer]), None), 90)
-    assert "exceed this percentile" not in plain(run_parts(compare_all([answer]), None), 90)
 
 
 def test_sizes_in_bytes_and_all_percentiles_are_shown() -> None:
@@ -293,23 +282,6 @@ def test_short_transfers_scenario_has_expected_results(capsys: Capture) -> None:
     absent = {"utilisation", "queue_mean_pkts", "send_rate_pps", "goodput_pps", "on_time_s"}
     assert not absent & metrics.keys()
     assert "warmup_s" not in packet["provenance"]
-
-
-def test_engset_does_not_apply_to_transfers(capsys: Capture) -> None:
-    arguments = ["run", "short-transfers", "--engine", "engset,packet", "--json"]
-    assert main([*arguments, "--set", "traffic.count=10"]) == 0
-    engset, packet = json.loads(capsys.readouterr().out)["answers"]
-    assert "transfers" in engset["not_applicable"]
-    assert packet["metrics"]
-
-
-def test_one_transfer_per_size_gives_answer() -> None:
-    scenario = tcpcast.load("short-transfers", changes={"traffic.count": 1})
-    (answer,) = tcpcast.run(scenario, ["packet"])
-    assert answer["transfers"] == 6
-    assert answer.metrics["completion_time_s"].low is None
-    assert np.isnan(answer.tables["by_size"]["low"]).all()
-    assert "transfers" in str(tcpcast.run(scenario, ["packet"]))
 
 
 def test_precision_increases_number_of_transfers() -> None:

@@ -1,16 +1,11 @@
 """Commands in an untrusted directory: they run none of its code and ignore its settings."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import started
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 COMMAND = "import sys; sys.path.pop(0); from tcpcast.__main__ import main; sys.exit(main())"
 """The installed command: unlike ``python -m``, it does not import from the current directory."""

@@ -4,8 +4,6 @@ The tests cannot run a wheel for Windows. Instead, they remove the functions and
 on Windows lacks, after importing the libraries, which have their own code for Windows.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,23 +1,16 @@
 """A quick sweep, and the compared file of its folder."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 from tcpcast.scenario import Scenario
 from tcpcast.sweeps.database import RESULTS_FILE
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
 TABLES: dict[str, Any] = {
     "name": "one path",
-    "network": {
-        "rtt": "50ms",
-        "bottleneck": {"rate": "10mbit", "buffer": "1bdp", "loss": "1%"},
-    },
+    "network": {"rtt": "50ms", "bottleneck": {"rate": "10mbit", "buffer": "1bdp", "loss": "1%"}},
     "traffic": {"kind": "bulk", "flows": 1},
     "tcp": {"stack": "rfc-newreno"},
     "run": {"duration": "4s", "warmup": "1s"},

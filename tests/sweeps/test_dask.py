@@ -1,23 +1,18 @@
 """A real Dask scheduler with two worker processes on loopback; one is killed midway."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import IO, TYPE_CHECKING
+from pathlib import Path
+from typing import IO
 
 import pytest
 import tcpcast
 from tcpcast.errors import MachineError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    from tcpcast.scenario import Scenario
+from tcpcast.scenario import Scenario
 
 VARY = {"network.rtt": "20ms..100ms log 10", "network.bottleneck.loss": ["0.5%", "2%"]}
 OPTIONS = ["--nthreads", "1", "--no-nanny", "--no-dashboard", "--host", "127.0.0.1"]

@@ -1,7 +1,5 @@
 """Ranges, lists, zip and latin: cells of a sweep, and rejected input."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from typing import Any

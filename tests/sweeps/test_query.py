@@ -1,22 +1,16 @@
 """SQL queries of a sweep can read only its parts."""
 
-from __future__ import annotations
-
 import json
 import signal
 import subprocess
 import sys
 import time
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 import tcpcast
 from tcpcast.cli import main
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tcpcast.scenario import Scenario
+from tcpcast.scenario import Scenario
 
 
 @pytest.fixture
@@ -97,14 +91,6 @@ def test_escape_characters_are_printed_escaped(
     out = capsys.readouterr().out
     assert "\x1b" not in out
     assert "[31mred" in out
-
-
-def test_missing_duckdb_names_package(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setitem(sys.modules, "duckdb", None)
-    assert main(["query", str(folder), "SELECT 1"]) == 3
-    assert "pip install duckdb" in capsys.readouterr().err
 
 
 def test_query_command_prints_only_rows(folder: Path) -> None:

@@ -1,21 +1,16 @@
 """Existing answers in a folder are reused by every sweep with equal cells and engines."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 import tcpcast
+from tcpcast.scenario import Scenario
 from tcpcast.sweeps import processes
 from tcpcast.sweeps.worker import answer_batch
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from tcpcast.scenario import Scenario
-
-    Table = Callable[[Path], bytes]
+Table = Callable[[Path], bytes]
 
 FEW: dict[str, Any] = {"network.rtt": ["20ms", "50ms"], "network.bottleneck.loss": ["1%", "3%"]}
 MORE: dict[str, Any] = {

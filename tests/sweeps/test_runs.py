@@ -1,7 +1,5 @@
 """Runs of sweeps: equal bytes for all workers and after interruptions; failures are rows."""
 
-from __future__ import annotations
-
 import os
 import platform
 import random
@@ -10,11 +8,12 @@ import sqlite3
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from threading import Barrier
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import duckdb
 import polars
@@ -31,10 +30,7 @@ from tcpcast.sweeps.worker import answer_batch
 
 from sweeps.conftest import TABLES
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    Table = Callable[[Path], bytes]
+Table = Callable[[Path], bytes]
 
 VARY: dict[str, Any] = {
     "network.rtt": "20ms..100ms log 3",
@@ -309,13 +305,6 @@ def test_sweep_rejects_unwritable_folder_before_running(path: Scenario, tmp_path
     (tmp_path / "file").write_text("")
     with pytest.raises(MachineError, match="cannot write"):
         tcpcast.sweep(path, VARY, engines="pftk", out=tmp_path / "file" / "below")
-
-
-def test_missing_pyarrow_names_package(path: Scenario, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(MachineError, match="pip install pyarrow") as caught:
-        tcpcast.sweep(path, VARY, engines="pftk")
-    assert caught.value.exit_code == 3
 
 
 SCRIPT = """

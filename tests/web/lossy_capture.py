@@ -1,13 +1,8 @@
 """A capture to drop onto the page."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import tcpcast
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def write_lossy_capture(folder: Path) -> Path:

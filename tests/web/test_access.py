@@ -1,7 +1,5 @@
 """The server accepts requests only from the page in the browser that opened the start URL."""
 
-from __future__ import annotations
-
 import pytest
 from starlette.testclient import TestClient
 from tcpcast.cli.serve import ask

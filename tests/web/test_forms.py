@@ -1,12 +1,10 @@
 """Forms: their fields are those of the commands, and their answers the reports of the commands."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from dataclasses import replace
 from html.parser import HTMLParser
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from tcpcast.cli import main
@@ -19,8 +17,7 @@ from tcpcast.plan.questions import QUESTIONS
 from tcpcast.scenario import parse_assignments
 from tcpcast.scenario.loading import get_packaged_names, load
 
-if TYPE_CHECKING:
-    from web.conftest import Page
+from web.conftest import Page
 
 FORMS = make_forms()
 SMALL = {"rate": "2mbit", "loss": "2%", "rtt": "20ms"}

@@ -1,12 +1,10 @@
 """Uploads, and the limits of the work that a request may cause."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import anyio
 import pytest
@@ -17,10 +15,8 @@ from tcpcast.cli.worker import TimeLimitExceeded, file_name, run_in_worker
 from tcpcast.errors import WorkerDied
 from tcpcast.web import app
 
+from web.conftest import Page
 from web.lossy_capture import write_lossy_capture
-
-if TYPE_CHECKING:
-    from web.conftest import Page
 
 ENDLESS = {"file": "one-path", "run.duration": "100000000s", "simulate": "1"}
 WAIT_S = 120.0

@@ -1,7 +1,5 @@
 """Requests of the page leave neither memory nor processes behind."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -9,8 +9,6 @@ forwards the packets and splits the frames.
 ``transfer.json``. The namespaces end with the link.
 """
 
-from __future__ import annotations
-
 import ctypes
 import fcntl
 import json
@@ -21,14 +19,12 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from traffic import receive, request, send, serve
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 ADDRESSES = {"sender": "10.0.0.1", "receiver": "10.128.0.1"}
 TAPS = {"sender": "snd", "receiver": "rcv"}

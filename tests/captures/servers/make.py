@@ -10,8 +10,6 @@ behind it, where frames are split, ``any`` on all interfaces there, ``rcv`` at t
 verdict and the confusion matrix of each tap.
 """
 
-from __future__ import annotations
-
 import csv
 import gzip
 import json
@@ -89,13 +87,7 @@ def transferred(place: Path) -> str | None:
         "sender",
         str(place),
     ]
-    done = subprocess.run(
-        command,
-        check=False,
-        capture_output=True,
-        text=True,
-        timeout=LONGEST_S,
-    )
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=LONGEST_S)
     if not numbers.exists() or not (place / "kernel.json").exists():
         sys.exit(done.stderr)
     distortion: str | None = json.loads(numbers.read_text(encoding="utf-8"))["distortion"]

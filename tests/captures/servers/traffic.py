@@ -1,15 +1,11 @@
 """Sending and receiving programs, clients and servers, and the counters of the sending kernel."""
 
-from __future__ import annotations
-
 import socket
 import struct
 import time
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, NoReturn
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from pathlib import Path
+from typing import Any, NoReturn
 
 PORT = 5001
 SO_MAX_PACING_RATE = 47

@@ -1,0 +1,35 @@
+"""Without an extra, a command states what to install before it reads its input."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+WITHOUT = {
+    "matplotlib": "trace none.pcap --plot out | pip install matplotlib",
+    "pyarrow": "trace none.pcap --parquet out | pip install pyarrow",
+    "pyarrow ": "sweep one-path --vary network.rtt=1s,2s | need pyarrow, which is not installed",
+    "distributed": "sweep one-path --vary network.rtt=1s,2s --dask tcp://127.0.0.1:9 | distributed",
+    "duckdb": "query none SELECT | pip install duckdb",
+    "uvicorn": "serve --no-browser | pip install starlette uvicorn",
+    "mcp": "mcp | pip install 'mcp>=2,<3'",
+    "scipy.stats": "reproduce engset --quick --out out | pip install 'tcpcast[papers]'",
+}
+"""Commands and parts of their messages, by the missing package."""
+
+
+@pytest.mark.parametrize("package", WITHOUT)
+def test_missing_package_is_named(package: str, tmp_path: Path) -> None:
+    command, message = WITHOUT[package].split(" | ")
+    code = (
+        f"import sys; sys.modules[{package.strip()!r}] = None\n"
+        f"from tcpcast.cli import main; sys.exit(main({command.split()}))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=tmp_path
+    )
+    assert (done.returncode, done.stdout) == (3, "")
+    assert message in done.stderr
+    assert "none" not in done.stderr
+    assert list(tmp_path.iterdir()) == []
