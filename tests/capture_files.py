@@ -1,7 +1,5 @@
 """The capture files of the project, and those in ``shared/captures`` next to it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,20 +1,15 @@
 """Process settings for all tests."""
 
-from __future__ import annotations
-
 import gc
 import importlib
 import os
 import signal
 import time
+from collections.abc import Generator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
-
-if TYPE_CHECKING:
-    from collections.abc import Generator
 
 # A background job starts with Ctrl-C ignored, and commands that tests start would inherit this.
 signal.signal(signal.SIGINT, signal.default_int_handler)

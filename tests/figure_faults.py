@@ -1,19 +1,14 @@
 """Faults of a figure that a reader sees: cut or overlapping texts, axes without numbers."""
 
-from __future__ import annotations
-
 import itertools
 import warnings
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-    from matplotlib.transforms import BboxBase
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.transforms import BboxBase
 
 TOLERANCE_PX = 1.5
 """Texts may extend by so much beyond the figure or another text; glyphs are smaller than boxes."""

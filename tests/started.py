@@ -6,22 +6,18 @@ matplotlib) end with the command. Tests that start an interpreter
 check that a command imports only what it needs.
 """
 
-from __future__ import annotations
-
 import io
 import multiprocessing
 import os
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from functools import cache
 from multiprocessing import forkserver
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any, TextIO
 
 import pytest
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 IMPORTED = ["pytest", "warm"]
 """Modules that pytest's start imports again in each process, and the state that a command uses."""

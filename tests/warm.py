@@ -4,8 +4,6 @@ Caches are in memory only: validation of scenarios, fonts, signs of axes. Tests
 that start an interpreter check commands that fill them.
 """
 
-from __future__ import annotations
-
 import gc
 import importlib
 import io

@@ -1,14 +1,11 @@
 """Reader for files of ``probes.pcap``, written independently from the format's definition."""
 
-from __future__ import annotations
-
 import struct
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    from tcpcast import _native
+from tcpcast import _native
 
 NANOSECOND_MAGIC = 0xA1B23C4D
 RAW_IP = 101

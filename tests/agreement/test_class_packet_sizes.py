@@ -1,21 +1,16 @@
 """Classes with their own packet size in the packet engine."""
 
-from __future__ import annotations
-
 import struct
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from tcpcast.answer import Answer
 from tcpcast.engines import RunOptions, answer
 from tcpcast.engines.packet.configuration import make_configuration
 from tcpcast.scenario import Scenario
 from tcpcast.scenario.queue import QUEUE_NAMES
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tcpcast.answer import Answer
 
 LARGE, SMALL = 1500, 500
 RATE = 10e6
@@ -24,10 +19,7 @@ TIMES = {"rtt_mean_s", "queue_delay_mean_s", "loss_ratio", "send_rate_pps", "goo
 
 def make_scenario(classes: list[dict[str, Any]], **changes: Any) -> Scenario:
     tables = {
-        "network": {
-            "rtt": "40ms",
-            "bottleneck": {"rate": "10mbit", "buffer": "50pkt"},
-        },
+        "network": {"rtt": "40ms", "bottleneck": {"rate": "10mbit", "buffer": "50pkt"}},
         "traffic": {"kind": "bulk", "flows": 2},
         "tcp": {"stack": "rfc-newreno"},
         "run": {"duration": "60s", "warmup": "10s"},
@@ -160,37 +152,6 @@ def test_access_buffer_in_bytes_holds_packets_of_its_class() -> None:
     assert [group["packet_bytes"] for group in config["classes"]] == [None, SMALL]
 
 
-def test_file_sizes_use_the_payload_of_the_class() -> None:
-    """A file of 30,000 bytes takes 21 or 67 packets; goodput counts the bytes for both classes."""
-    classes = [
-        {"name": "large", "sources": 5},
-        {"name": "small", "sources": 5, "packet": f"{SMALL}B"},
-    ]
-    tables = {
-        "network": {"rtt": "20ms", "bottleneck": {"rate": "10mbit", "buffer": "100pkt"}},
-        "traffic": {
-            "kind": "on-off",
-            "off": {"distribution": "exponential", "mean": "1s"},
-            "size": {"distribution": "constant", "value": "30000B"},
-        },
-        "tcp": {"stack": "linux-cubic", "handshake": "none"},
-        "run": {"duration": "120s", "warmup": "5s"},
-        "class": classes,
-    }
-    result = simulate(Scenario.from_dict(tables))
-    assert by_class(result, "mean_size_pkts") == [21, 67]
-    rates = by_class(result, "connection_rate_bps")
-    on_s = by_class(result, "on_time_s")
-    assert rates == pytest.approx(np.array([21 * 8 * LARGE, 67 * 8 * SMALL]) / on_s, rel=1e-9)
-    assert not {"rates", "by_size"} & result.tables.keys()
-    assert "shared_rate_bps" not in result.tables["states"]
-    # File goodput is the file's bits over the time to its delivery, before the ON time ends.
-    table = result.tables["file_goodput_by_class"]
-    for name, rate in zip(("large", "small"), rates, strict=True):
-        median = table["goodput_bps"][(table["name"] == name) & (table["share"] == 0.5)]
-        assert median == pytest.approx(rate, rel=0.4)
-
-
 def lengths(file: Path) -> dict[bytes, set[int]]:
     """Return the IP lengths in a capture, by the sender's address."""
     data, offset = file.read_bytes(), 24
@@ -217,14 +178,6 @@ def test_captures_have_the_packet_length_of_each_class(tmp_path: Path, stack: st
     assert result == [LARGE, LARGE, SMALL, SMALL]
 
 
-def test_results_are_independent_of_threads() -> None:
-    scenario = mixed(**QUEUES["bytes"], **{"run.replications": 3, "run.duration": "20s"})
-    first, second = (simulate(scenario, threads=threads) for threads in (1, 3))
-    assert {n: m.value for n, m in first.metrics.items()} == {
-        n: m.value for n, m in second.metrics.items()
-    }
-
-
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
@@ -232,7 +185,7 @@ def test_results_are_independent_of_threads() -> None:
         (
             {
                 "network.bottleneck": {
-                    "rate": {"bucket": "10mbit", "burst": "30KB", "policer": True},
+                    "rate": {"bucket": "10mbit", "burst": "30KB", "policer": True}
                 }
             },
             "a policer supports only packets of one size",

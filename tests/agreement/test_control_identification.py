@@ -1,19 +1,14 @@
 """Congestion control that ``tcpcast trace`` identifies in captures of simulated stacks."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import tcpcast
+from tcpcast.captures import Capture
 from tcpcast.captures.congestion_control import flight_decrease_share, identify_congestion_control
 from tcpcast.scenario import Scenario
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tcpcast.captures import Capture
 
 
 def capture_controls(

@@ -1,7 +1,5 @@
 """CUBIC's response function against random losses: the reason for higher simulated rates."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """CUBIC's response function against simulated CUBIC on a long, fast path."""
 
-from __future__ import annotations
-
 import pytest
 import tcpcast
 from tcpcast.scenario import Scenario

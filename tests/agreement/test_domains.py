@@ -1,7 +1,5 @@
 """Formulas are close to the simulation within their domain and marked as untrusted outside."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import tcpcast

@@ -1,17 +1,13 @@
 """Ends of files in modern stacks: a partial last packet, and FIN."""
 
-from __future__ import annotations
-
 import struct
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 import tcpcast
 from tcpcast.scenario import Scenario
 from tcpcast.scenario.modern_tcp import MODERN_PRESETS
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 RATE = 1_000_000.0
 RTT_S = 0.1

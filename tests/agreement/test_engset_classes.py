@@ -1,7 +1,5 @@
 """The engset engine with several classes, compared with simulation and with one class."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -22,24 +20,6 @@ def test_classes_agree_with_simulation() -> None:
         assert rows[name] == pytest.approx(expected[name], rel=0.08)
     for name in ("connection_rate_bps", "utilisation", "queue_mean_pkts"):
         assert formula[name] == pytest.approx(simulated[name], rel=0.05)
-
-
-def test_equal_classes_equal_the_scenario_without_classes() -> None:
-    one = load("web-10mbit")
-    parts = [{"name": "a", "sources": 100}, {"name": "b", "sources": 34}]
-    (whole,) = answer(one, ["engset"])
-    (several,) = answer(one.with_changes({"class": parts}), ["engset"])
-    for name, metric in whole.metrics.items():
-        assert several[name] == pytest.approx(metric.value, rel=1e-9)
-        assert several.metrics[name].trusted == metric.trusted
-    rates = several.tables["by_class"]["connection_rate_bps"]
-    assert rates == pytest.approx([whole["connection_rate_bps"]] * 2, rel=1e-9)
-    assert several.tables["states"]["probability"] == pytest.approx(
-        whole.tables["states"]["probability"], rel=1e-8, abs=1e-300
-    )
-    assert several.tables["queue"]["time_above"] == pytest.approx(
-        whole.tables["queue"]["time_above"], rel=1e-8
-    )
 
 
 def test_sizes_that_differ_greatly_are_not_trusted() -> None:

@@ -1,7 +1,5 @@
 """Fair queueing against the event-by-event reference simulator and ns-2's DRR."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -34,11 +32,7 @@ QUEUES: dict[str, dict[str, Any]] = {
 def test_fair_queue_equals_the_reference_simulator(name: str) -> None:
     queue = {"kind": "fq", **QUEUES[name]}
     individual = queue.get("buffers") == "individual"
-    bottleneck = {
-        "rate": "6.3171mbit",
-        "buffer": "5pkt" if individual else "19pkt",
-        "queue": queue,
-    }
+    bottleneck = {"rate": "6.3171mbit", "buffer": "5pkt" if individual else "19pkt", "queue": queue}
     links = {"ingress": {"rate": "97mbit"}, "egress": {"rate": "16.7713mbit"}}
     files = [file_each(size, f"{0.1 + 0.00137 * size:.5f}s") for size in (31, 77, 152)]
     classes: list[dict[str, Any]] = [
@@ -67,12 +61,7 @@ def ns2_drr(*, seed: int, flows: int, buffer: int, quantum: int) -> dict[str, fl
 
 def scenario(*, flows: int, buffer: int, quantum: int, replications: int) -> Scenario:
     """Scenario of the ns-2 run for tcpcast; ns-2's DRR drops the packet that has waited longest."""
-    queue = {
-        "kind": "fq",
-        "scheduler": "drr",
-        "quantum": f"{quantum}B",
-        "drop": "longest-head",
-    }
+    queue = {"kind": "fq", "scheduler": "drr", "quantum": f"{quantum}B", "drop": "longest-head"}
     times = {"duration": f"{SECONDS}s", "warmup": f"{WARMUP_S}s"}
     run: dict[str, Any] = {**times, "replications": replications}
     return Scenario.from_dict(

@@ -1,18 +1,13 @@
 """File goodput: exact on an idle path, and against an independent simulator."""
 
-from __future__ import annotations
-
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
-from scipy.stats import lognorm
+from tcpcast.answer import Answer
 from tcpcast.scenario import Scenario
 from test_many_sources import local_loop, simulate
-
-if TYPE_CHECKING:
-    from tcpcast.answer import Answer
 
 BITS = 8 * 1500
 
@@ -56,24 +51,6 @@ def test_goodput_quantiles_agree(sources: int, levels_kbps: tuple[float, ...]) -
         assert is_close or low <= 1e3 * level <= high
 
 
-def test_window_restarts_after_long_off_times_agree() -> None:
-    """P(OFF > 10 s) per file of 49.5 packets: the note's p_idle, 1.650 %."""
-    sigma = np.sqrt(np.log(2.0))
-    longer = lognorm(sigma, scale=30 * np.exp(-(sigma**2) / 2)).sf(10.0)
-    assert longer / 49.5 == pytest.approx(0.0165, rel=1e-3)
-    answer = simulate(loop(2500, traffic={"size_rounding": "down"}))
-    metric = answer.metrics["idle_restart_ratio"]
-    assert metric.low is not None
-    assert metric.high is not None
-    assert metric.low <= 0.0165 <= metric.high
-    assert metric.value == pytest.approx(0.0165, rel=0.03)
-    assert answer["timeout_ratio"] == 0
-    never = {"tcp": {"stack": "max-plus-reno", "receiver_window": 40, "idle_restart": "never"}}
-    assert simulate(loop(300, **never))["idle_restart_ratio"] == 0
-    fresh = simulate(loop(300, traffic={"connection": "new"}))
-    assert "idle_restart_ratio" not in fresh.metrics
-
-
 def test_timeouts_per_packet_are_timeouts_over_packets() -> None:
     answer = simulate_loop(7500)
     expected = answer["timeouts"] / (answer["send_rate_pps"] * 80)
@@ -84,10 +61,7 @@ def test_timeouts_per_packet_are_timeouts_over_packets() -> None:
 def isolated_source(size: str, stack: dict[str, Any], connection: str, **probes: Any) -> Answer:
     """Files of a single source on an idle path, which all take the same time."""
     scenario = {
-        "network": {
-            "bottleneck": {"rate": "12mbit", "delay": "20ms"},
-            "egress": {"delay": "30ms"},
-        },
+        "network": {"bottleneck": {"rate": "12mbit", "delay": "20ms"}, "egress": {"delay": "30ms"}},
         "traffic": {
             "kind": "on-off",
             "sources": 1,

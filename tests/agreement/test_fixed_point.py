@@ -1,22 +1,18 @@
 """Fixed-point engines against exact simulation of the sources in section 7's local loop."""
 
-from __future__ import annotations
-
 import importlib
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
 import tcpcast
+from tcpcast.answer import Answer
 from tcpcast.cli.run import exit_code
 from tcpcast.compare import compare_classes, compare_goodput_percentiles
 from tcpcast.engines.fixed_point import ConvergenceResult, compute_offered_load
 from tcpcast.scenario import Scenario
 from tcpcast_papers.fixed_point.settings import NOISES, Length, LocalLoop
 from test_many_sources import local_loop, simulate_local_loop, within
-
-if TYPE_CHECKING:
-    from tcpcast.answer import Answer
 
 START = {"distribution": "uniform", "low": "0s", "high": "10s"}
 

@@ -1,7 +1,5 @@
 """Hops in series against the event-by-event reference simulator and known results."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 
@@ -105,35 +103,6 @@ def test_hops_equal_the_reference_simulator(name: str, unit: str) -> None:
             drops = len(network.log[f"dropped at {label}"])
             assert abs(counts[QUEUE_DROPS] - drops) <= 20, label
     assert native.link["hop_drops"] == lost > 0
-
-
-def test_counters_of_hops_balance_after_all_files_end() -> None:
-    # One file from each of three sources, and no packet in flight at the end of the run.
-    hops = [OWN, FAST | {"rate": "3.1139mbit"}, SLOW | {"measured": True}, FAST | {"name": "last"}]
-    scenario = in_series(hops)
-    del scenario["class"][3:]
-    for index, group in enumerate(scenario["class"]):
-        group["traffic"]["off"] = {"distribution": "constant", "value": f"{5 + 0.0137 * index}s"}
-    network, native = assert_equal_events(native_input(scenario), 9.9)
-    assert network.first_tie > 9 * SECOND
-    assert native.total("sent") > 200
-    labels = ["before 0", "before 1", "", "after 0"]
-    for hop, label, counts in zip(hops, labels, native.totals["hops"], strict=True):
-        if not label:
-            assert counts == (0, 0, 0, 0, 0, 0, (0, 0))
-            continue
-        arrived, dropped = network.log[f"at {label}"], network.log[f"dropped at {label}"]
-        assert counts[ARRIVED] == len(arrived)
-        assert counts[QUEUE_DROPS] == len(dropped)
-        carried = len(arrived) - len(dropped)
-        rate = float(hop["rate"].removesuffix("mbit")) * 1e6
-        assert counts[BUSY] == pytest.approx(carried * 12000 / rate * 1e9, rel=1e-6)
-        assert counts[HELD] >= counts[BUSY]
-        assert 1 <= counts[LONGEST] <= int(hop["buffer"].removesuffix("pkt"))
-    before, own = native.totals["hops"][1], native.totals["hops"][0]
-    assert before[QUEUE_DROPS] > 0
-    assert before[HELD] > 1.5 * before[BUSY]
-    assert own[HELD] > own[BUSY]
 
 
 HOP_LIST = st.lists(
@@ -272,26 +241,6 @@ def test_hops_without_a_rate_add_delay_only(element: str, stack: str) -> None:
     assert metrics_of(series) == metrics_of(plain)
 
 
-def test_tandem_of_equal_links_queues_at_the_first_only() -> None:
-    # Packets leave one link with the spacing that the next link needs, so that it holds only the
-    # packet in transmission.
-    hop = {"rate": "3mbit", "delay": "10ms", "buffer": "25pkt"}
-    ends = {"ingress": {"rate": "50mbit"}, "egress": {"rate": "50mbit"}}
-    answer = simulate({**ends, "hop": [{"name": name, **hop} for name in ("a", "b", "c")]})
-    table = {key: column.tolist() for key, column in answer.tables["by_hop"].items()}
-    assert table["hop"] == ["a", "b", "c"]
-    assert table["drops"][0] > 100
-    assert table["drops"][1:] == [0, 0]
-    # A packet may arrive while the last one leaves, in the same nanosecond or one before.
-    assert table["queue_max_pkts"][0] == 25
-    assert max(table["queue_max_pkts"][1:]) <= 2
-    assert table["queue_mean_pkts"][1] == pytest.approx(table["utilisation"][1], rel=1e-3)
-    carried = table["arrived"][0] - table["drops"][0]
-    assert table["arrived"][1] == pytest.approx(carried, abs=30)
-    assert answer["loss_ratio"] == pytest.approx(table["loss_ratio"][0], rel=1e-12)
-    assert table["utilisation"][0] == pytest.approx(answer["utilisation"], rel=1e-9)
-
-
 @pytest.mark.parametrize("shared", [True, False])
 def test_random_loss_at_another_hop_is_counted_separately(shared: bool) -> None:
     lossy = {"name": "lossy", "rate": "50mbit", "loss": "2%", "shared": shared}
@@ -302,65 +251,6 @@ def test_random_loss_at_another_hop_is_counted_separately(shared: bool) -> None:
     assert answer["loss_ratio"] == pytest.approx(0.01, rel=0.1)
     before, after = answer.tables["by_hop"]["arrived"].tolist()
     assert after == pytest.approx(before - answer.tables["by_hop"]["drops"][0], abs=30)
-
-
-@pytest.mark.parametrize("lossy", range(4))
-def test_senders_react_to_losses_at_any_hop(lossy: int) -> None:
-    hops: list[dict[str, Any]] = [
-        {"name": "own", "rate": "20mbit", "shared": False},
-        {"name": "fair", "rate": "20mbit", "queue": QUEUES[3]},
-        {"name": "measured", "rate": "20mbit"},
-        {"name": "thin", "rate": "20mbit", "shared": False},
-    ]
-    hops[2]["measured"] = True
-    hops[lossy] |= {"rate": "5mbit", "buffer": "10pkt"}
-    tcp = {"stack": "max-plus-reno", "receiver_window": 400}
-    network = {"rtt": "40ms", "hop": hops}
-    answer = simulate(network, tcp=tcp, traffic={"kind": "bulk", "flows": 3})
-    drops = answer.tables["by_hop"]["drops"].tolist()
-    assert drops[lossy] > 100
-    assert sum(drops) == drops[lossy]
-    assert (answer["other_loss_ratio"] > 0) == (lossy != 2)
-    # Each loss is detected and halves the window, unless another loss of the same flight has
-    # already done so.
-    halved = answer["td_indications"] + answer["to_indications"]
-    assert 0.3 * drops[lossy] / 2 < halved <= drops[lossy] / 2
-
-
-def test_results_are_independent_of_threads() -> None:
-    hops = [TANDEMS["everywhere"][index] | {"loss": "0.5%"} for index in range(5)]
-    hops[2] |= {"queue": "red", "buffer": "60pkt"}
-    hops[4] |= {"queue": "red", "buffer": "60pkt"}
-    scenario = Scenario.from_dict(
-        {
-            "network": {"hop": hops, "ingress": {"rate": "50mbit", "delay": "20ms"}},
-            "traffic": {"kind": "bulk", "flows": 7},
-            "run": {"duration": "20s", "warmup": "2s", "replications": 4, "seed": 9},
-        }
-    )
-    result = [
-        metrics_of(tcpcast.run(scenario, ["packet"], threads=threads)[0]) for threads in (1, 2, 4)
-    ]
-    assert result[0] == result[1] == result[2]
-    assert result[0]["by_hop"]["columns"]["drops"][4] > 0
-
-
-def test_isolated_transfers_start_on_idle_hops() -> None:
-    # Sequential transfers of one size without loss take equal time, whatever the hops.
-    hops = [
-        {"name": "fair", "rate": "9mbit", "queue": "fq"},
-        {"name": "own", "rate": "8mbit", "shared": False},
-        {"name": "slow", "rate": "7mbit"},
-        {"name": "last", "rate": "20mbit"},
-    ]
-    traffic = {"kind": "transfers", "size": ["12pkt"], "count": 150}
-    answer = simulate({"rtt": "60ms", "hop": hops}, traffic=traffic, run={"seed": 1})
-    time = answer.metrics["completion_time_s"]
-    assert time.low == pytest.approx(time.high, rel=1e-9)
-    # Flights of 2, 4 and 6 packets: three round trips, and the packets after the last flight's
-    # first.
-    assert 3 * 0.060 < time.value < 3 * 0.060 + 12 * 12000 / 7e6
-    assert answer.tables["by_hop"]["drops"].tolist() == [0, 0, 0, 0]
 
 
 def test_formulas_name_the_hops_that_they_do_not_model_as_queues() -> None:

@@ -3,8 +3,6 @@
 Linux 6.18, November 2026, as in ``test_modern_kernel``; the link's queues follow RFC 8289 and 8290.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,8 +1,7 @@
 """Engines for many users on one link: their inputs and their domains."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import pytest
 import tcpcast
@@ -10,9 +9,6 @@ from tcpcast.answer import Answer, Metric
 from tcpcast.engines import REGISTRY
 from tcpcast.engines.formula import local_loop
 from tcpcast.scenario import Scenario
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 ENGINES = ("restart-sqrt", "fair-share", "overload-bound")
 

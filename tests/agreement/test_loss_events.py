@@ -1,10 +1,8 @@
 """Loss indications and loss events recounted from captures and traces, and intervals of a run."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,12 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tcpcast import _native
 from tcpcast.engines.packet import metric_estimates, notes
+from tcpcast.engines.packet.config_types import Config
 from tcpcast.engines.packet.configuration import make_configuration
 from tcpcast.engines.packet.counters import read_snapshot
 from tcpcast.scenario import Scenario
-
-if TYPE_CHECKING:
-    from tcpcast.engines.packet.config_types import Config
 
 SECOND = 10**9
 FLOWS = 5

@@ -1,7 +1,5 @@
 """Random loss before or after a link's queue: load of the link and delivered packets."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

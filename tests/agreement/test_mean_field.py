@@ -4,14 +4,13 @@ The exact values are in ``benches/mean_field_exact.csv``; a long test recomputes
 ``python -m benches.mean_field`` prints all errors.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
 import tcpcast
 from tcpcast.engines.mean_field import max_excess_delay_s
+from tcpcast.engines.packet.config_types import Config
 from tcpcast.engines.packet.configuration import make_configuration
 from tcpcast.engines.packet.network_scale import NetworkScale
 
@@ -28,9 +27,6 @@ from benches.mean_field import (
     local_loop,
     rows,
 )
-
-if TYPE_CHECKING:
-    from tcpcast.engines.packet.config_types import Config
 
 SHORT = {"run": {"duration": "110s", "warmup": "60s"}}
 
@@ -127,14 +123,6 @@ def test_simulated_events_are_independent_of_the_population() -> None:
         assert many[name] / many.provenance["each"] == within(
             few[name] / few.provenance["each"], 0.01
         )
-
-
-def test_seed_determines_results_for_any_number_of_threads() -> None:
-    scenario = local_loop(20_000, 1.2, run={"duration": "12s", "warmup": "4s", "replications": 2})
-    one, two = (tcpcast.run(scenario, ["mean-field"], threads=n)[0] for n in (1, 2))
-    assert one.metrics == two.metrics
-    other = ask(scenario.with_changes({"run.seed": 2}), "mean-field")
-    assert other["transfers"] != one["transfers"]
 
 
 def test_base_rtt_is_not_extended() -> None:

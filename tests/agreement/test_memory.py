@@ -1,7 +1,5 @@
 """Runs that exceed the memory, and runs whose set-up alone exceeds the time limit."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,21 +1,16 @@
 """Captures of modern stacks with SACK and timestamps, compared with the simulator's counters."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import tcpcast
 from tcpcast import _native
+from tcpcast.captures import Capture
 from tcpcast.engines.packet.configuration import make_configuration
 from tcpcast.scenario import Scenario
 from tcpcast.scenario.modern_tcp import MODERN_PRESETS
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tcpcast.captures import Capture
 
 SECONDS = 120
 Counted = dict[str, int]

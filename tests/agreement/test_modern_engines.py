@@ -1,7 +1,5 @@
 """Engines that support modern stacks, and their inputs."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

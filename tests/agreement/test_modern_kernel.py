@@ -4,17 +4,10 @@ Linux 6.18, November 2026; ``tcpcast reproduce kernel`` compares all of them. Th
 flows over a drop-tail queue, pairs of flows, random loss and short transfers.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
-from tcpcast_papers.kernel.cells import packaged_cells
+from tcpcast_papers.kernel.cells import Cell, packaged_cells
 from tcpcast_papers.kernel.comparison import AGREES, compare_cell
 from tcpcast_papers.kernel.runs import CellJob, SampleSizes
-
-if TYPE_CHECKING:
-    from tcpcast_papers.kernel.cells import Cell
 
 EFFORT = SampleSizes(loss_runs=6, queue_runs=3, transfers=1500)
 PAIRS_EFFORT = SampleSizes(loss_runs=12, queue_runs=6, transfers=3000)

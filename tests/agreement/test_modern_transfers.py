@@ -1,7 +1,5 @@
 """Short transfers of Linux: the formula against the simulation for losses, paths and sizes."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

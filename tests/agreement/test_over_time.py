@@ -1,7 +1,5 @@
 """Tables over time describe the run and do not change it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -11,22 +9,14 @@ from tcpcast.engines.packet import time_series
 from tcpcast.report.answers import Answers
 from tcpcast.scenario import Scenario
 
-TABLES = {
-    "queue_over_time",
-    "flows_over_time",
-    "windows_over_time",
-    "completion_distribution",
-}
+TABLES = {"queue_over_time", "flows_over_time", "windows_over_time", "completion_distribution"}
 
 BULK: dict[str, Any] = {
     "name": "bulk",
     "network": {"rtt": "40ms", "bottleneck": {"rate": "5mbit", "buffer": "30pkt"}},
     "traffic": {"kind": "bulk"},
     "tcp": {"stack": "rfc-newreno"},
-    "class": [
-        {"name": "near", "flows": 2},
-        {"name": "far", "flows": 1, "rtt": "120ms"},
-    ],
+    "class": [{"name": "near", "flows": 2}, {"name": "far", "flows": 1, "rtt": "120ms"}],
     "run": {"duration": "41s", "warmup": "7s", "replications": 4},
 }
 
@@ -117,15 +107,6 @@ def test_windows_are_shown_for_one_flow_per_class_within_the_trace() -> None:
     far = windows["class"] == "far"
     assert windows["high_pkts"][far].max() == traced["cwnd_pkts"].max()
     assert "sequences" not in simulate(scenario)[0].tables
-
-
-def test_memory_is_independent_of_the_duration(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(time_series, "MAX_TRACE_POINTS", 300)
-    windows = simulate(make_scenario(run__replications=1, run__duration="300s"))[0].tables[
-        "windows_over_time"
-    ]
-    assert windows["to_s"].max() == pytest.approx(300)
-    assert windows["high_pkts"].max() > 20
 
 
 def test_replications_of_different_lengths_are_combined() -> None:

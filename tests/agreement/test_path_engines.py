@@ -1,11 +1,7 @@
 """Formulas of one path as engines: inputs, limits and domains."""
 
-from __future__ import annotations
-
 import json
 import math
-import subprocess
-import sys
 from typing import Any
 
 import numpy as np
@@ -196,43 +192,6 @@ def test_cubic_states_the_region_of_its_rate() -> None:
     assert rare["send_rate_pps"] == pytest.approx(window / 0.06)
 
 
-ALGORITHM_1 = [
-    (1, 0.001, 446.278), (1, 0.01, 124.996), (1, 0.05, 34.810),
-    (10, 0.001, 4534.741), (10, 0.01, 1300.890), (10, 0.05, 332.811),
-    (100, 0.001, 45419.968), (100, 0.01, 13060.083), (100, 0.05, 3303.319),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("flows", "loss", "rate"), ALGORITHM_1)
-def test_algorithm_1_agrees_with_the_note(flows: int, loss: float, rate: float) -> None:
-    """b = 2, RTT = 0.06 s, T = 0.24 s."""
-    scenario = lossy(
-        tcp__min_rto="240ms",
-        tcp__delayed_acks=True,
-        traffic__flows=flows,
-        network__bottleneck__loss=loss,
-        network__bottleneck__rate="unlimited",
-    )
-    (result,) = answer(scenario, ["parallel"])
-    assert round(result["send_rate_pps"], 3) == rate
-
-
-@pytest.mark.parametrize(("loss", "rate"), [(0.001, 3228.100), (0.01, 965.761), (0.05, 271.153)])
-def test_algorithm_2_uses_a_measurement(loss: float, rate: float) -> None:
-    """Ten flows, p_r = 2 p_e, b = 2, RTT = 0.06 s, T = 0.24 s; the note has 3228.098 first."""
-    measured = measurement(
-        loss_indication_ratio=0.5,  # not an input of this formula
-        loss_event_ratio_cumulative=loss,
-        loss_ratio=2 * loss,
-        rtt_mean_s=0.06,
-        t0_s=0.24,
-    )
-    result = run_engine("parallel-cumulative", lossy(tcp__delayed_acks=True), measured)
-    assert round(result["send_rate_pps"], 3) == rate
-    assert steps(result)["p_e"] == loss
-    assert "packet" in sources(result)["p_r"]
-
-
 def test_many_flows_in_timeout_have_a_warning() -> None:
     (rare,) = answer(lossy(network__bottleneck__loss="0.01%"), ["parallel"])
     assert rare.notes == []
@@ -364,18 +323,6 @@ def test_command_line_uses_measured_inputs(capsys: pytest.CaptureFixture[str]) -
     pftk, packet = json.loads(capsys.readouterr().out)["answers"]
     p = next(entry for entry in pftk["provenance"]["steps"] if entry["symbol"] == "p")
     assert p["value"] == packet["metrics"]["loss_indication_ratio"]["value"]
-
-
-def test_path_formulas_import_neither_scipy_nor_the_simulator() -> None:
-    code = (
-        "import sys, tcpcast; s = tcpcast.load('lossy-path'); "
-        f"tcpcast.run(s, {PATH!r}); "
-        "print([m for m in sys.modules if m == 'tcpcast._native' or m.split('.')[0] == 'scipy'])"
-    )
-    process = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    )
-    assert process.stdout == "[]\n"
 
 
 def test_bbr_uses_the_link_and_its_delivery_rate() -> None:

@@ -5,24 +5,20 @@ name of the program if it is not installed (``make peers``). A queue-limit of B 
 waiting packets in addition to the packet in service, so both hold B.
 """
 
-from __future__ import annotations
-
 import math
 import re
 import shutil
 import subprocess
 from collections import Counter
+from pathlib import Path
 from statistics import fmean, stdev
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import tcpcast
 from scipy.stats import t as student_t
 
 from benches.peers import ns2
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 needs_ns2 = pytest.mark.skipif(not ns2.is_installed(), reason="no ns-2 here: make peers")
 needs_tshark = pytest.mark.skipif(
@@ -127,10 +123,7 @@ def random_loss(loss: float, *, seeds: int, own_runs: int) -> tuple[list[float],
 @needs_ns2
 @pytest.mark.parametrize(
     "loss",
-    [
-        0.02,
-        *(pytest.param(p, marks=pytest.mark.long) for p in (0.001, 0.002, 0.005, 0.01, 0.05)),
-    ],
+    [0.02, *(pytest.param(p, marks=pytest.mark.long) for p in (0.001, 0.002, 0.005, 0.01, 0.05))],
 )
 def test_ns2_agrees_on_random_loss(loss: float) -> None:
     """Within 3 % and the half-width of the mean of four ns-2 seeds."""

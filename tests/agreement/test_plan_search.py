@@ -1,12 +1,12 @@
 """Search by simulation: close brackets, a simulated answer, and undecided results in noise."""
 
-from __future__ import annotations
-
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from tcpcast.answer import Answer, Metric
 from tcpcast.plan.monotone_fit import MeasuredPoint, fit_target_crossing
 from tcpcast.plan.probes import Probes
@@ -22,13 +22,8 @@ from tcpcast.plan.solver import _note_excess_scatter, _undecided_reason
 from tcpcast.plan.varied import vary
 from tcpcast.scenario import Scenario, load
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from numpy.typing import NDArray
-
-    Floats = NDArray[np.float64]
-    Distribution = Callable[[float], float]
+Floats = NDArray[np.float64]
+Distribution = Callable[[float], float]
 
 
 class Runs(Probes):

@@ -1,7 +1,5 @@
 """RED against ns-2, which has the same algorithm and automatic parameters."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from statistics import fmean
 from typing import Any

@@ -5,8 +5,6 @@ at the bottleneck, received packets, acks, losses and timeouts. Only simultaneou
 sources are excluded, because their order is a convention.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from functools import cache, partial
 from typing import Any

@@ -1,7 +1,5 @@
 """The two mean round-trip times: TCP's own samples, and all acknowledged packets."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

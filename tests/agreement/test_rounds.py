@@ -1,7 +1,5 @@
 """The loss model rest-of-round in captures, with rounds identified by their definition only."""
 
-from __future__ import annotations
-
 import math
 from collections import deque
 from typing import Any
@@ -26,10 +24,7 @@ def capture_packets(changes: dict[str, Any], flows: int) -> dict[str, list[Captu
         {
             "network": {
                 "rtt": "50ms",
-                "bottleneck": {
-                    "rate": "1gbit",
-                    "loss": {"model": "rest-of-round", "rate": RATE},
-                },
+                "bottleneck": {"rate": "1gbit", "loss": {"model": "rest-of-round", "rate": RATE}},
             },
             "traffic": {"kind": "bulk", "flows": flows},
             "tcp": {"stack": "rfc-newreno"},

@@ -1,10 +1,9 @@
 """Engines for transfers: inputs from a scenario, results by size and by losses."""
 
-from __future__ import annotations
-
 import json
+from collections.abc import Callable, Iterable
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from tcpcast.answer import Answer, Metric
@@ -17,10 +16,6 @@ from tcpcast.models.short import ShortTransfer, lossless_latency_s
 from tcpcast.report.json import encode
 from tcpcast.scenario import Link, Scenario, load
 from tcpcast.scenario.link import PathLink
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
 
 ON_SECOND = {"limited_transmit": True, "rules": SimpleNamespace(limited_transmit_on="second")}
 
@@ -187,21 +182,6 @@ def test_transfer_takes_at_least_a_round_trip(engine: Callable[[Any, Any], Answe
     one, two, _ = result.tables["by_size"]["completion_time_s"]
     assert 0.1 < one < two < 0.11
     assert result.notes == []
-
-
-def test_limited_transmit_works_above_the_usual_threshold() -> None:
-    changes = {"limited_transmit": True, "last_packets_threshold": 6, "duplicate_threshold": 6}
-    (warning,) = short(transfers([8], **changes), None).warnings
-    assert "sends 2 packets on duplicate acks" in warning
-    changes |= {"last_packets_threshold": 3, "duplicate_threshold": 3}
-    assert short(transfers([8], **changes), None).notes == []
-
-
-def test_threshold_of_one_has_no_lower_duplicates() -> None:
-    one = {"duplicate_threshold": 1, "last_packets_threshold": 1}
-    second = short(transfers([5], **one, **ON_SECOND), None)
-    none = short(transfers([5], **one), None)
-    assert second["completion_time_s"] == none["completion_time_s"]
 
 
 @pytest.mark.parametrize(

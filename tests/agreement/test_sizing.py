@@ -1,7 +1,5 @@
 """Host settings that a path requires, against values computed by hand."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """The table of engines and stacks against the behaviour of the engines."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,9 +1,8 @@
 """Suggestions of refusals: after a suggested change, the engine accepts the scenario."""
 
-from __future__ import annotations
-
 import importlib
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from tcpcast.engines import REGISTRY, RunOptions, answer
@@ -13,9 +12,6 @@ from tcpcast.engines.registry import Formula
 from tcpcast.errors import NotApplicable, ScenarioError, Suggestion, TcpcastError
 from tcpcast.scenario import Scenario, get_packaged_names, load
 from tcpcast.scenario.tcp import STACKS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 MAX_STEPS = 3
 """Maximum number of suggestions that a request with several obstacles needs."""

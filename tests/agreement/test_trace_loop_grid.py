@@ -1,18 +1,14 @@
 """Captures of many small runs, read back: stacks, queues, losses, acknowledgements, timers."""
 
-from __future__ import annotations
-
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 import tcpcast
 from tcpcast import _native
 from tcpcast.engines.packet.configuration import make_configuration
 from tcpcast.scenario import Scenario
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SECONDS = 15
 STACKS = ("rfc-reno", "rfc-newreno", "rfc-newreno-patient")

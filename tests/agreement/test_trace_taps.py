@@ -4,15 +4,11 @@ The simulator captures the same transfer at both ends. The side of a tap is infe
 captured handshake.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 import tcpcast
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 RTT_NS = 60_000_000
 PATHS: dict[str, dict[str, Any]] = {

@@ -1,19 +1,13 @@
 """Fast retransmits at duplicate thresholds other than three; b of senders that count bytes."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pytest
 import tcpcast
+from tcpcast.array_types import Table
 from tcpcast.captures import window_growth_units
 from tcpcast.captures.model_rates import model_inputs
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tcpcast.array_types import Table
 
 
 @pytest.mark.parametrize("threshold", [3, 5, 8, 10])

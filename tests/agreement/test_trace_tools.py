@@ -6,8 +6,6 @@ and so is a listed one that does not exist. The captures are not part of the pro
 is ``TCPCAST_CAPTURES``, or ``shared/captures`` next to the project.
 """
 
-from __future__ import annotations
-
 import csv
 import json
 import subprocess

@@ -1,7 +1,5 @@
 """Points of a time-sequence plot: even thinning, retransmissions last, on request only."""
 
-from __future__ import annotations
-
 import gzip
 from pathlib import Path
 

@@ -1,24 +1,19 @@
 """Two captures of one simulation, before and after the bottleneck, give the simulator's drops."""
 
-from __future__ import annotations
-
 import struct
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
 import tcpcast
 from tcpcast import _native
+from tcpcast.captures import Capture
 from tcpcast.cli import main
 from tcpcast.engines.packet.configuration import make_configuration
 from tcpcast.errors import CaptureError
 from tcpcast.scenario import Scenario
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from tcpcast.captures import Capture
 
 TRANSFER = Path(__file__).parents[2] / "crates" / "trace" / "tests" / "data" / "transfer.pcap.gz"
 SECONDS = 30
@@ -26,9 +21,7 @@ TAPS = ("sender", "bottleneck-in", "bottleneck-out", "receiver")
 LOSSES: dict[str, Any] = {
     "queue": {},
     "random": {"loss": "3%"},
-    "bursts": {
-        "loss": {"model": "gilbert-elliott", "to_bad": "1%", "to_good": "20%"},
-    },
+    "bursts": {"loss": {"model": "gilbert-elliott", "to_bad": "1%", "to_good": "20%"}},
     "rounds": {"loss": {"model": "rest-of-round", "rate": "1%"}},
     "red": {
         "buffer": "60pkt",

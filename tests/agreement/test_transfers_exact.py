@@ -4,24 +4,20 @@ The reference's sender and receiver run on a path of infinite rate, once per set
 transmissions; the mean is weighted by the probability of the set.
 """
 
-from __future__ import annotations
-
 import heapq
 import math
 from functools import cache
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
 from reference_simulator import SECOND, Receiver, Sender
 from tcpcast.engines import answer
 from tcpcast.engines.packet.configuration import make_configuration
+from tcpcast.scenario import Scenario
 from tcpcast_papers.short.runs import BACKOFF_UNTIL_ACK, FRACTIONAL_WINDOWS, Rules
 from tcpcast_papers.short.settings import ALL_SETTINGS, NEWRENO, Setting
-
-if TYPE_CHECKING:
-    from tcpcast.scenario import Scenario
 
 LOSS = 0.1
 HALF_ROUND_NS = SECOND // 20

@@ -1,15 +1,10 @@
 """Measurements of tcpcast in captures at a Linux sender against the counters of its kernel."""
 
-from __future__ import annotations
-
 import csv
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import tcpcast
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 
 def rows(folder: Path) -> Iterator[list[str]]:

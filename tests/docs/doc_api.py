@@ -1,7 +1,5 @@
 """Public functions and classes in Markdown, from signatures and numpydoc docstrings."""
 
-from __future__ import annotations
-
 import importlib
 import inspect
 import re

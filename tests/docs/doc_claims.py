@@ -1,17 +1,11 @@
 """Summaries of the claims of a paper, from the data of its quick reproduction."""
 
-from __future__ import annotations
-
 import textwrap
 from collections import defaultdict
-from typing import TYPE_CHECKING
 
 from tcpcast_papers import PAPERS, claims
-from tcpcast_papers.published import QUICK
+from tcpcast_papers.published import QUICK, Line
 from tcpcast_papers.reproduction import Verdict
-
-if TYPE_CHECKING:
-    from tcpcast_papers.published import Line
 
 WIDTH = 105
 

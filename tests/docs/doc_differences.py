@@ -1,7 +1,5 @@
 """Lists of differences between tcpcast and other programs, from the CSV files of the tests."""
 
-from __future__ import annotations
-
 import csv
 
 from doc_pages import ROOT

@@ -4,15 +4,10 @@ A comment ``<!-- figure: FOLDER/NAME.svg -->`` before an image names the file in
 folder in which the page's blocks run. ``make docs-update`` copies it to the image.
 """
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 FIGURE = re.compile(r"^<!-- figure: (\S+) -->\n!\[[^\]]+\]\(([^)\s]+)\)$", re.MULTILINE)
 IMAGE = re.compile(r"!\[[^\]]*\]\(([^)\s]+)\)")

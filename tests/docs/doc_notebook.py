@@ -4,19 +4,15 @@ A notebook contains its outputs, so that code hosts and the site show it without
 ``python tests/docs/update.py NOTEBOOK`` writes the present outputs.
 """
 
-from __future__ import annotations
-
 import copy
 import re
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import nbformat
 from doc_figures import look_alike
 from doc_pages import ROOT, timeless
 from nbclient import NotebookClient
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 notes: Any = nbformat  # its functions have no types
 SVG = re.compile(r"<svg\b.*?</svg>", re.DOTALL)

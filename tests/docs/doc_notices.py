@@ -4,8 +4,6 @@
 once. ``make docs-update`` writes it, and ``pyproject.toml`` declares it as a licence file.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

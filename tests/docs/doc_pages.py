@@ -15,8 +15,6 @@ The blocks of a page run in order, in one temporary folder:
 Other blocks (``sh`` for installation, ``text`` for diagrams) do not run.
 """
 
-from __future__ import annotations
-
 import contextlib
 import io
 import os

@@ -3,16 +3,16 @@
 ``<!-- table: NAME -->`` and ``<!-- end of table -->`` enclose the result of ``TABLES[NAME]``.
 """
 
-from __future__ import annotations
-
 import json
 import re
+from collections.abc import Callable
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import doc_claims
 from doc_api import MODULES, api
 from doc_differences import differences, experts
+from pydantic.fields import FieldInfo
 from tcpcast.engines import REGISTRY
 from tcpcast.engines.formula import FORMULAS
 from tcpcast.engines.packet.configuration import SIZE_BOUNDS
@@ -63,13 +63,8 @@ from tcpcast.scenario.modern_stacks import MODERN_STACKS
 from tcpcast.scenario.modern_tcp import DEFAULT_STACK, MODERN_PRESETS, drop_classic_keys
 from tcpcast.scenario.probes import PacketCapture
 from tcpcast.scenario.return_path import ReturnLink
+from tcpcast.scenario.table import Table
 from tcpcast.scenario.tcp import STACKS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from pydantic.fields import FieldInfo
-    from tcpcast.scenario.table import Table
 
 TABLE = re.compile(r"(<!-- table: ([\w.-]+) -->\n)(.*?)(<!-- end of table -->)", re.DOTALL)
 

@@ -1,7 +1,5 @@
 """The docstrings of the public API describe each argument, attribute, result and error."""
 
-from __future__ import annotations
-
 import dataclasses
 import importlib
 import inspect

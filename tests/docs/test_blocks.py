@@ -1,18 +1,13 @@
 """The code blocks of the documentation run and print the shown output."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from itertools import zip_longest
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from doc_figures import figures, images, look_alike
 from doc_pages import ROOT, Block, Reader, blocks, follows, pages, timeless
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 KNOWN = {"", "console", "python", "toml", "sh", "text", "json"}
 MAX_SCREENSHOT_BYTES = 1_500_000

@@ -1,7 +1,5 @@
 """The equations of ``docs/reference/models.md``, repeated here, agree with the code."""
 
-from __future__ import annotations
-
 from math import exp, factorial, inf, log, sqrt
 from typing import Any
 

@@ -1,15 +1,10 @@
 """Links within the documentation have a target."""
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from doc_pages import ROOT, pages
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 LINK = re.compile(r"(?<!!)\[[^\]\n]+\]\(([^)\s]+)\)")
 CODE = re.compile(r"^```.*?^```|`[^`\n]+`", re.DOTALL | re.MULTILINE)

@@ -1,7 +1,5 @@
 """Rows of Markdown tables have as many cells as their heads."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,19 +1,16 @@
 """The notebooks of the documentation run and give the stored outputs."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 pytest.importorskip("nbclient", reason="needs nbclient: make setup")
 pytest.importorskip("ipykernel", reason="needs ipykernel: make setup")
 
+from pathlib import Path
+
 from doc_notebook import notebooks, notes, read, run, same, shown, tidied
 from doc_pages import ROOT
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.mark.long

@@ -1,7 +1,5 @@
 """A wheel contains the licences of the crates that are compiled into it."""
 
-from __future__ import annotations
-
 import tomllib
 
 from doc_notices import NOTICES, crates, listed_crates

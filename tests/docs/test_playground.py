@@ -1,20 +1,16 @@
 """The playground of the documentation: its WebAssembly module returns what the native one does."""
 
-from __future__ import annotations
-
 import json
 import math
 import runpy
 import shutil
 import subprocess
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from doc_pages import ROOT
 from tcpcast import _native
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 FOLDER = ROOT / "docs" / "playground"
 MODULE = ROOT / "target" / "wasm32-unknown-unknown" / "playground" / "tcpcast_wasm.wasm"

@@ -1,10 +1,10 @@
 """The generated tables of the reference are up to date."""
 
-from __future__ import annotations
-
 import inspect
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 import tcpcast
@@ -18,10 +18,6 @@ from tcpcast.engines.formula import FORMULAS
 from tcpcast.metrics import METRICS
 from tcpcast.scenario import PRESETS, MaxPlusRules, Scenario, TcpRules, get_packaged_names
 from tcpcast.scenario.traffic import DISTRIBUTIONS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 REFERENCE = ROOT / "docs" / "reference"
 

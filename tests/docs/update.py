@@ -3,8 +3,6 @@
 Run by ``make docs-update``.
 """
 
-from __future__ import annotations
-
 import shutil
 import sys
 import tempfile

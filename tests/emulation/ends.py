@@ -1,7 +1,5 @@
 """Programs for the ends of a link: UDP senders and an echo, as texts for ``python -c``."""
 
-from __future__ import annotations
-
 import sys
 
 PORT = 5001

@@ -1,7 +1,5 @@
 """State that a link must not change; imports little, because it also runs in namespaces."""
 
-from __future__ import annotations
-
 import os
 from contextlib import suppress
 from pathlib import Path

@@ -1,17 +1,17 @@
 """Engine kernel: its refusals, and its measurements if the machine allows them."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 import tcpcast
-from tcpcast.answer import Status
+from tcpcast.answer import Answer, Status
 from tcpcast.cli.run import exit_code
 from tcpcast.compare import class_metrics
 from tcpcast.emulation.traffic import TrafficOutcome
@@ -21,12 +21,6 @@ from tcpcast.engines.kernel import estimate_duration_s
 from tcpcast.engines.kernel.config import run_arguments
 from tcpcast.errors import WorkerDied
 from tcpcast.scenario import Scenario
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from tcpcast.answer import Answer
 
 BASE: dict[str, Any] = {
     "name": "kernel",
@@ -348,9 +342,7 @@ def test_dead_process_is_not_a_machine_without_links(monkeypatch: pytest.MonkeyP
         tcpcast.run(kernel_scenario(), ["kernel"])
 
 
-def test_late_link_ends_early_and_its_results_are_marked(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_late_link_ends_early_and_its_results_are_marked(monkeypatch: pytest.MonkeyPatch) -> None:
     result = outcome_of([1000, 0, 0, 0, 0, 0, 0], 670_000_000, LATE)
     answer = replace_link(monkeypatch, result).kernel(kernel_scenario(), RunOptions())
     assert result.stop_reason == LATE

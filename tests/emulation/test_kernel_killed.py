@@ -1,22 +1,15 @@
 """A killed run of engine kernel leaves nothing behind."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
-from emulation.conftest import TCPCAST
+from emulation.conftest import TCPCAST, Mode
 from emulation.outside import outside
 from emulation.test_nothing_left import changing, parent, processes, within
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from emulation.conftest import Mode
 
 SCENARIO = """
 name = "long"

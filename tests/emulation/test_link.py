@@ -1,7 +1,5 @@
 """Programs over a link: exit statuses, packets, and cleanup."""
 
-from __future__ import annotations
-
 import json
 import math
 import shlex
@@ -9,21 +7,16 @@ import shutil
 import statistics
 import struct
 import subprocess
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from tcpcast.cli import main
 
-from emulation.conftest import TCPCAST, works
+from emulation.conftest import TCPCAST, Mode, Ran, works
 from emulation.ends import ECHO, FLOOD, PINGS, SINK, python
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from emulation.conftest import Mode, Ran
-
-    Run = Callable[..., Ran]
+Run = Callable[..., Ran]
 
 FAST = ["--rtt", "2ms"]
 SHOWN = "near to far: "
@@ -109,15 +102,7 @@ def test_packets_are_forwarded_one_by_one_without_io_uring(mode: Mode, tmp_path:
     if mode.name != "tun":
         pytest.skip("other devices do not use it")
     far = shlex.join(python(SINK))
-    options = [
-        *FAST,
-        "--device",
-        mode.device,
-        "--server-command",
-        far,
-        "--out",
-        "numbers.json",
-    ]
+    options = [*FAST, "--device", mode.device, "--server-command", far, "--out", "numbers.json"]
     command = [*TCPCAST, "link", *options, "--", *python(FLOOD, 500, 100, 20, 0.002, 0.1)]
     done = subprocess.run(
         python(WITHOUT_IO_URING, *command), cwd=tmp_path, check=False, stderr=subprocess.PIPE

@@ -3,25 +3,20 @@
 The host is a network namespace with another one behind it, so that this machine is unchanged.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from emulation.conftest import TCPCAST, is_open, user_prefix, works
 from emulation.test_nothing_left import changing, parent, processes, within
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 HOST, WORLD = "203.0.113.1", "203.0.113.2"
 

@@ -1,25 +1,18 @@
 """A link changes nothing outside its namespaces, however it ends."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
-from emulation.conftest import TCPCAST
+from emulation.conftest import TCPCAST, Mode
 from emulation.outside import outside
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from emulation.conftest import Mode
 
 FOREVER = "86399"
 

@@ -1,16 +1,12 @@
 """``tcpcast link``: refusals before anything runs, and interpretation of its options."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from tcpcast.cli import link, main
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    Capture = pytest.CaptureFixture[str]
+Capture = pytest.CaptureFixture[str]
 
 
 @pytest.fixture

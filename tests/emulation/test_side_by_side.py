@@ -1,22 +1,16 @@
 """Simultaneous links: in two threads of one process, and in several processes."""
 
-from __future__ import annotations
-
 import shlex
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from emulation.conftest import TCPCAST
+from emulation.conftest import TCPCAST, Mode
 from emulation.ends import ECHO, PORT, python
 from emulation.test_kernel import kernel_scenario, measured
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from emulation.conftest import Mode
 
 MEET = f"""
 import os, socket, sys, time

@@ -3,24 +3,19 @@
 Run as a program, this file prints the coverages of docs/background/statistics.md.
 """
 
-from __future__ import annotations
-
 import math
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import ndtri
 from tcpcast.engines.packet.file_goodputs import GoodputCounts, count_goodputs
 from tcpcast.quantiles import estimate_exceeded_value
 from tcpcast.statistics import Estimate, estimate_ratio, required_run_length, split_units
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from numpy.typing import NDArray
 
 SEED = 20_090_517
 RUNS = 1000

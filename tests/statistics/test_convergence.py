@@ -1,7 +1,5 @@
 """Runs that have not converged: a trend withholds the interval, random fluctuations do not."""
 
-from __future__ import annotations
-
 import math
 from concurrent.futures import ProcessPoolExecutor
 from typing import Any

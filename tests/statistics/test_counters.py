@@ -1,7 +1,5 @@
 """Cumulative counters of the simulator: integers modulo 2^64, split into batches."""
 
-from __future__ import annotations
-
 import numpy as np
 from tcpcast.engines.packet.counters import (
     CLASS_COUNTER,

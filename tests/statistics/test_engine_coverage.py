@@ -1,7 +1,5 @@
 """Intervals of the packet engine: withheld or flagged if the data is insufficient."""
 
-from __future__ import annotations
-
 import json
 import math
 from concurrent.futures import ProcessPoolExecutor

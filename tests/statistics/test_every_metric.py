@@ -1,7 +1,5 @@
 """Each row of ``METRICS`` has an estimate in some scenario; a row that no code estimates fails."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import tcpcast

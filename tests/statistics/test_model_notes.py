@@ -1,15 +1,11 @@
 """The answer states features that the model lacks, with the affected metrics."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import tcpcast
+from tcpcast.answer import Note
 from tcpcast.scenario import Scenario
-
-if TYPE_CHECKING:
-    from tcpcast.answer import Note
 
 BASE: dict[str, Any] = {
     "name": "path",

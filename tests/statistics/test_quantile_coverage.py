@@ -1,19 +1,14 @@
 """Quantiles with intervals: values for counts known by hand, and coverage on known truths."""
 
-from __future__ import annotations
-
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 from known_truths import RUNS, SHARES, coverage_of_files
+from numpy.typing import ArrayLike
 from tcpcast.engines.packet.file_goodputs import BUCKET_COUNT, bucket_edges_bps, count_goodputs
 from tcpcast.errors import DomainError
 from tcpcast.quantiles import estimate_exceeded_value, tail_shares
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
 
 EDGES = [0.0, 1.0, 2.0, 4.0]
 

@@ -1,7 +1,5 @@
 """Bursty losses: data for their rate, and bounds from a run without losses."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,12 +1,10 @@
 """Individual rules: units, ratios, rare events, warm-up, correlation, stopping."""
 
-from __future__ import annotations
-
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from numpy.typing import ArrayLike
 from scipy import special, stats
 from tcpcast import intervals
 from tcpcast.errors import DomainError
@@ -29,9 +27,6 @@ from tcpcast.statistics import (
     split_units,
     unmet_precision,
 )
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
 
 SEED = 20_090_517
 

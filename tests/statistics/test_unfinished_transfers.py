@@ -1,7 +1,5 @@
 """Means over finished transfers if many transfers are unfinished at the end of the run."""
 
-from __future__ import annotations
-
 import math
 
 import tcpcast
