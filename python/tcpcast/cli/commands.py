@@ -205,6 +205,7 @@ TRACE = Command(
     "Prints one line per direction with data. Captures may be compressed by gzip or zstd.",
     "tcpcast trace slow.pcap --plot figures",
     (
+        CONTEXT_OPTION,
         CAPTURES,
         Option(
             "second_capture",

@@ -67,7 +67,9 @@ def report(  # noqa: PLR0913 - one parameter per option
     if captured is not None:
         _reject_options(given, f"{sources[0]} is a capture")
         captures, code = _read_captures(captured, trail=has_figures(reports))
-        write_reports_on_captures(captures, ["tcpcast", "report", *sources], reports, force=force)
+        write_reports_on_captures(
+            captures, shlex.join(["tcpcast", "report", *sources]), reports, force=force
+        )
         raise typer.Exit(code)
 
     scenario = read_scenario(sources[0], changes, seed)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tcpcast import output
 from tcpcast.cli.streams import print_message
@@ -72,13 +72,22 @@ def write_figures(
 
 
 def write_reports_on_captures(
-    captures: Sequence[Capture], again: Sequence[str], reports: Sequence[str] | None, *, force: bool
+    captures: Sequence[Capture],
+    again: str,
+    reports: Sequence[str] | None,
+    *,
+    force: bool,
+    **shown: Any,
 ) -> None:
-    """Write the reports on captures, and print their file names; ``again`` reproduces them."""
+    """Write the reports on captures, and print their file names.
+
+    ``again`` is the command that reproduces them; ``shown`` states what to show, as for
+    ``captures_document``.
+    """
     if captures and reports:
         from tcpcast.report.full_report import captures_document  # noqa: PLC0415
 
-        document = partial(captures_document, captures, shlex.join(again))
+        document = partial(captures_document, captures, again, **shown)
         write_reports(document, reports, force=force)
 
 
@@ -114,7 +123,9 @@ def reproducing_command(
     return shlex.join(words)
 
 
-_OPTIONS_WITHOUT_EFFECT = {"threads", "as_json", "plot", "form", "force"}
+_OPTIONS_WITHOUT_EFFECT = {
+    *("threads", "as_json", "as_csv", "table", "plot", "form", "force", "scenario", "parquet"),
+}
 """Options without effect on reports."""
 
 
@@ -127,13 +138,13 @@ def typed_command_text(context: typer.Context) -> str:
             value == none for none in (None, False, parameter.default)
         ):
             continue
+        several = value if isinstance(value, list | tuple) else [value]
         name = max(parameter.opts, key=len)
         if parameter.param_type_name == "argument":
-            words.append(str(value))
+            words += map(str, several)
         elif value is True:
             words.append(name)
         else:
-            several = value if isinstance(value, list | tuple) else [value]
             words += [word for each in several for word in (name, str(each))]
     return shlex.join(words)
 

@@ -17,6 +17,7 @@ from tcpcast.cli.options import check_one_format, read_positive_duration
 from tcpcast.cli.reports import (
     check_report_files,
     has_figures,
+    typed_command_text,
     write_figures,
     write_reports_on_captures,
 )
@@ -27,7 +28,7 @@ from tcpcast.protected_inputs import protect_inputs
 from tcpcast.report.document import BLANK_LINE
 from tcpcast.report.parquet import check_parquet, write_parquet
 from tcpcast.report.text import print_parts
-from tcpcast.report.trace import capture_parts, csv_lines, json_lines, worst_first_order
+from tcpcast.report.trace import capture_parts, csv_lines, json_lines
 from tcpcast.report.trace_verdict import summary_parts
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ REPORT_POINTS = 8_000
 
 def trace(  # noqa: PLR0913 - one parameter per option
     *,
+    context: typer.Context,
     files: list[str],
     second_capture: str | None,
     as_csv: bool,
@@ -82,6 +84,8 @@ def trace(  # noqa: PLR0913 - one parameter per option
     grouped = make_grouping(group_by, rtt, table)
     code = 0
     captures: list[Capture] = []
+    groups: list[Table] = []
+    most = None if everything else worst or DEFAULT_ROWS
     for file in files:
         points = PLOT_POINTS if plot is not None else REPORT_POINTS if has_figures(out) else 0
         capture, own_code = read_capture(file, second_capture, connection, points, max_connections)
@@ -98,46 +102,34 @@ def trace(  # noqa: PLR0913 - one parameter per option
                 },
             )
             captures.append(capture)
+            groups += [] if grouped is None else [grouped(capture)]
             if not (as_csv or as_json):
-                most = None if everything else worst or DEFAULT_ROWS
-                groups = grouped(capture) if grouped is not None else None
-                _print_text(capture, first=len(captures) == 1, most=most, groups=groups)
+                table_of_groups = groups[-1] if groups else None
+                _print_text(capture, first=len(captures) == 1, most=most, groups=table_of_groups)
                 if models:
-                    _print_models(capture, most)
+                    from tcpcast.report.trace_models import capture_model_parts  # noqa: PLC0415
+
+                    print_parts(capture_model_parts(capture, most))
         if code == INTERRUPTED_EXIT_CODE:
             break
     if len(captures) > 1 and not (as_csv or as_json):
-        most = None if everything else worst or DEFAULT_ROWS
         print_parts(summary_parts(captures, DEFAULT_ROWS if most is None else most))
     if captures and (as_csv or as_json):
-        tables = [grouped(capture) for capture in captures] if grouped is not None else None
+        tables = None if grouped is None else groups
         _print_json_or_csv(captures, table or "connections", tables, models, worst, as_json=as_json)
     write_figures_and_parquet(captures, plot, form, parquet, force=force)
-    written = [word for path in out or () for word in ("--out", path)]
-    again = _reproducing_arguments(files, second_capture, connection, max_connections, written)
-    write_reports_on_captures(captures, again, out, force=force)
+    write_reports_on_captures(
+        captures,
+        typed_command_text(context),
+        out,
+        force=force,
+        groups=None if grouped is None else groups,
+        models=models,
+        max_rows=most,
+    )
     write_scenario(captures, scenario, connection, force=force)
     if code:
         raise typer.Exit(code)
-
-
-def _reproducing_arguments(
-    files: Sequence[str],
-    second_capture: str | None,
-    connection: str | None,
-    max_connections: int | None,
-    out: Sequence[str],
-) -> list[str]:
-    """Return the command that reproduces the report, as a list of arguments."""
-    given = {
-        "--second-capture": second_capture,
-        "--connection": connection,
-        "--max-connections": max_connections,
-    }
-    options = [word for name, value in given.items() if value is not None for word in (name, value)]
-    if not options:
-        return ["tcpcast", "report", *files]
-    return ["tcpcast", "trace", *files, *map(str, options), *out]
 
 
 def _check_format_options(
@@ -234,14 +226,6 @@ def _parse_connection(connection: str) -> int | str:
 def _print_text(capture: Capture, *, first: bool, most: int | None, groups: Table | None) -> None:
     parts = capture_parts(capture, max_rows=most, groups=groups)
     print_parts(parts if first else [BLANK_LINE, *parts])
-
-
-def _print_models(capture: Capture, most: int | None) -> None:
-    order = worst_first_order(capture.connections)[:most]
-    from tcpcast.captures.models import model_results  # noqa: PLC0415
-    from tcpcast.report.trace_models import model_parts  # noqa: PLC0415
-
-    print_parts(model_parts(capture.connections, model_results(capture, order), order.size))
 
 
 def _print_json_or_csv(  # noqa: PLR0913 - what to print

@@ -26,6 +26,7 @@ from tcpcast.report.run import (
 from tcpcast.report.side_by_side import KIND_LABELS
 from tcpcast.report.summary import describe_scenario
 from tcpcast.report.trace import capture_parts
+from tcpcast.report.trace_models import capture_model_parts
 from tcpcast.report.trace_verdict import captures_verdict_parts
 from tcpcast.report.verdict import verdict_text
 from tcpcast.verdict import run_findings
@@ -33,6 +34,7 @@ from tcpcast.verdict import run_findings
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from tcpcast.array_types import Table as Groups
     from tcpcast.captures import Capture
     from tcpcast.compare import ComparedAnswers
     from tcpcast.report.document import Part
@@ -89,7 +91,15 @@ def run_document(
     return Document(scenario.name, parts)
 
 
-def captures_document(captures: Sequence[Capture], command: str, figures: bool = False) -> Document:
+def captures_document(  # noqa: PLR0913 - what to show
+    captures: Sequence[Capture],
+    command: str,
+    figures: bool = False,
+    *,
+    groups: Sequence[Groups] | None = None,
+    models: bool = False,
+    max_rows: int | None = MAX_ROWS,
+) -> Document:
     """Return the report on captures: one verdict over all captures, then a section per capture.
 
     Parameters
@@ -101,15 +111,25 @@ def captures_document(captures: Sequence[Capture], command: str, figures: bool =
         The command that reproduces the report.
     figures
         Draw figures with matplotlib.
+    groups
+        Groups of flows of each capture, to show instead of its directions.
+    models
+        Compare the models with the directions.
+    max_rows
+        Maximum number of rows of a table; None for all.
     """
     several = f"{len(captures):,} captures" if len(captures) > 1 else captures[0].file
-    parts: list[Part] = [Paragraph(verdict_text(captures_findings(captures)), "heading")]
-    parts += captures_verdict_parts(captures, MAX_ROWS)
+    parts: list[Part] = [Paragraph(verdict_text(captures_findings(captures, groups)), "heading")]
+    parts += captures_verdict_parts(captures, max_rows)
     if figures:
         parts += _inline_capture_figures(captures)
     parts.append(Heading("Each capture" if len(captures) > 1 else "Details"))
-    for capture in captures[:MAX_CAPTURES]:
-        parts += capture_parts(capture, max_rows=MAX_ROWS, verdict=len(captures) > 1)
+    for index, capture in enumerate(captures[:MAX_CAPTURES]):
+        of_capture = None if groups is None else groups[index]
+        parts += capture_parts(
+            capture, max_rows=max_rows, groups=of_capture, verdict=len(captures) > 1
+        )
+        parts += capture_model_parts(capture, max_rows) if models else []
     left = len(captures) - MAX_CAPTURES
     if left > 0:
         parts.append(Paragraph(f"… and {left:,} more captures, included only in the verdict"))

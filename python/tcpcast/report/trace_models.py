@@ -7,23 +7,31 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.captures.models import LOSS_MODELS, MODEL_LABELS
+from tcpcast.captures.models import LOSS_MODELS, MODEL_LABELS, model_results
 from tcpcast.captures.quantity_text import format_time
 from tcpcast.report.document import ARROW, BLANK_LINE, Column, Paragraph
 from tcpcast.report.document import Table as Columns
 from tcpcast.report.quantity import ABSENT_MARK, UNTRUSTED_MARK
+from tcpcast.report.trace import worst_first_order
 from tcpcast.report.trace_cells import number_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tcpcast.array_types import Table
+    from tcpcast.captures.capture_tables import CaptureTables
     from tcpcast.captures.models import ModelResults
     from tcpcast.report.document import Part
 
 MEASURED_LABEL = "measured"
 MIN_NAME_WIDTH = 16
 """Minimum width of the column of names; a narrow terminal wraps longer names."""
+
+
+def capture_model_parts(capture: CaptureTables, max_rows: int | None) -> list[Part]:
+    """Return the comparisons for the ``max_rows`` worst directions of a capture (None: all)."""
+    order = worst_first_order(capture.connections)[:max_rows]
+    return model_parts(capture.connections, model_results(capture, order), order.size)
 
 
 def model_parts(

@@ -50,7 +50,7 @@ def summary_parts(captures: Sequence[Capture], max_rows: int) -> list[Part]:
     ]
 
 
-def captures_verdict_parts(captures: Sequence[Capture], max_rows: int) -> Iterator[Part]:
+def captures_verdict_parts(captures: Sequence[Capture], max_rows: int | None) -> Iterator[Part]:
     """Yield the totals of all captures, what to change, and the ``max_rows`` worst transfers."""
     table = all_directions(captures)
     yield Paragraph(_totals_text(table, len(captures)))
