@@ -227,8 +227,9 @@ CRATE_MAY_USE = {
     "link": set[str](),
     "wire": set[str](),
     "net": {"link"},
-    "sim": {"link", "wire"},
-    "fixed_point": {"sim"},
+    "tcp": {"link", "wire"},
+    "sim": {"link", "tcp", "wire"},
+    "fixed_point": {"sim", "tcp"},
     "trace": {"wire"},
     "emu": {"link", "net", "wire"},
     "py": {"emu", "fixed_point", "link", "net", "sim", "trace"},
@@ -238,6 +239,7 @@ CRATE_LIBRARIES = {
     "link": {"libm", "rand_core", "rand_xoshiro", "serde", "thiserror"},
     "wire": {"thiserror"},
     "net": set[str](),
+    "tcp": {"libm", "serde"},
     "sim": {"libm", "rand_core", "rand_xoshiro", "rustfft", "serde", "thiserror"},
     "fixed_point": {"libm", "serde"},
     "trace": {"flate2", "thiserror", "zstd"},
@@ -282,7 +284,7 @@ def test_crates_name_only_lower_crates(crate: str) -> None:
         assert named <= CRATE_MAY_USE[crate] | {crate}, path
 
 
-@pytest.mark.parametrize("crate", ["fixed_point", "link", "net", "sim", "wire"])
+@pytest.mark.parametrize("crate", ["fixed_point", "link", "net", "sim", "tcp", "wire"])
 def test_simulator_crates_do_no_io(crate: str) -> None:
     """No clock, file, socket or print: times and bytes are arguments and results."""
     forbidden = re.compile(

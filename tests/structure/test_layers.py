@@ -11,7 +11,7 @@ LAYERS = (
     {"clock", "conservation", "packet", "random"},
     {"event_queue", "queue", "round_loss", "traffic"},
     {"jitter", "loss", "population", "probe"},
-    {"cross", "tcp"},
+    {"cross"},
     {"config"},
     {"network"},
     {"run"},
@@ -71,7 +71,7 @@ def test_imports_of_a_file_are_parsed(tmp_path: Path) -> None:
         "use crate::clock::{Nanos, SECOND};\n"
         "use crate::{packet::Packet, queue::{DropTail, Fair}};\n"
         "// use crate::run::Simulation;\n"
-        "fn f(x: crate::tcp::Tcp) {}\n"
+        "fn f(x: crate::cross::Stream) {}\n"
         "#[cfg(test)]\nmod tests { use crate::run::Replications; }\n"
     )
-    assert imported(path) == {"clock", "packet", "queue", "tcp"}
+    assert imported(path) == {"clock", "packet", "queue", "cross"}

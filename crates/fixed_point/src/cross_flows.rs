@@ -11,7 +11,7 @@ use tcpcast_sim::clock::{NEVER, Nanos, seconds_to_nanos};
 use tcpcast_sim::probe::ClassCell;
 use tcpcast_sim::queue::QueueDiscipline;
 use tcpcast_sim::random::RandomSource;
-use tcpcast_sim::tcp::IdleRestart;
+use tcpcast_tcp::IdleRestart;
 
 impl<Q: QueueDiscipline> FixedPointReplication<Q> {
     fn cross_index(&self, id: u32) -> usize {

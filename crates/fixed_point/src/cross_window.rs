@@ -7,7 +7,7 @@
 
 use std::collections::VecDeque;
 use tcpcast_sim::clock::Nanos;
-use tcpcast_sim::tcp::{InstantLossRules, TcpConfig, WindowGrowthCondition};
+use tcpcast_tcp::{InstantLossRules, TcpConfig, WindowGrowthCondition};
 
 /// Next action of a cross flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

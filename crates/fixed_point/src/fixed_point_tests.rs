@@ -8,7 +8,6 @@ use tcpcast_sim::queue::{
     BufferAssignment, DropPolicy, DropTail, FairConfig, FairQueue, HeadOfLine, QueueConfig,
     RedConfig, TieBreakRule, disciplines,
 };
-use tcpcast_sim::tcp::{IdleRestart, InstantLossRules, TcpConfig, WindowGrowthCondition};
 use tcpcast_sim::traffic::{
     BulkStartTimes, Distribution, OnOffInitialState, SizeRounding, Traffic,
 };
@@ -16,6 +15,7 @@ use tcpcast_sim::{
     AccessConfig, ClassConfig, HopConfig, Replication, Replications, RunConfig, RunControl,
     RunLimit, RunWatch, StopReason,
 };
+use tcpcast_tcp::{IdleRestart, InstantLossRules, TcpConfig, WindowGrowthCondition};
 
 const RULE_B: InstantLossRules = InstantLossRules {
     growth: WindowGrowthCondition::AfterHalving,

@@ -6,8 +6,8 @@ use std::collections::VecDeque;
 use tcpcast_sim::clock::{NEVER, Nanos, create_fixed_rate_transmitter, transmission_time};
 use tcpcast_sim::probe::SourceRecord;
 use tcpcast_sim::random::{NamedStream, RandomStream, StreamPurpose};
-use tcpcast_sim::tcp::{InstantFeedbackSender, InstantLossRules, TcpConfig};
 use tcpcast_sim::{ClassConfig, RunConfig};
+use tcpcast_tcp::{InstantFeedbackSender, InstantLossRules, TcpConfig};
 
 /// Path of all flows of a class.
 #[derive(Clone, Debug)]

@@ -6,8 +6,8 @@ use crate::run::{FixedPointReplication, draw_file_size, draw_off_time, is_persis
 use tcpcast_sim::clock::{NEVER, Nanos, SECOND, seconds_to_nanos};
 use tcpcast_sim::probe::{ClassCell, Probes, SenderListener};
 use tcpcast_sim::queue::QueueDiscipline;
-use tcpcast_sim::tcp::{IdleTime, InstantFeedbackSender, PacketsToSend, SendingEnd, TcpConfig};
 use tcpcast_sim::{Packet, PacketKind, PacketLabel};
+use tcpcast_tcp::{IdleTime, InstantFeedbackSender, PacketsToSend, SendingEnd, TcpConfig};
 
 impl<Q: QueueDiscipline> FixedPointReplication<Q> {
     /// Starts a file.

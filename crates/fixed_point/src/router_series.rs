@@ -12,7 +12,7 @@
 //! This module implements the second line for the links at both ends of a path. Per-source hops
 //! with a buffer or cross traffic also follow the second line ([`crate::per_source_hops`]). The
 //! service times of the shared router result from its scheduler ([`crate::shared_router`]). The
-//! first line describes the sender ([`tcpcast_sim::tcp::InstantFeedbackSender`]): a packet is ready
+//! first line describes the sender ([`tcpcast_tcp::InstantFeedbackSender`]): a packet is ready
 //! after the file start, the departure of the preceding packet, and the ACK that opens the window.
 //! Without losses, this is the ACK of packet n - v(n-1). A loss reduces the window, and the lost
 //! packet is no longer outstanding.

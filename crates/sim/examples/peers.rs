@@ -24,13 +24,13 @@ use tcpcast_sim::queue::{
     BufferAssignment, DropPolicy, FairConfig, HeadOfLine, LinkRate, ManagedConfig, QueueConfig,
     TieBreakRule,
 };
-use tcpcast_sim::tcp::modern::{HandshakeKind, ModernTcpConfig, Preset, Stack};
-use tcpcast_sim::tcp::{IdleRestart, InstantLossRules, TcpConfig, WindowGrowthCondition};
 use tcpcast_sim::{
     AccessConfig, BottleneckLoss, BulkStartTimes, ClassConfig, Distribution, FileSize, HopConfig,
     LinkLossConfig, LossModel, OnOffInitialState, Replications, RunConfig, RunControl, RunLimit,
     SizeRounding, Traffic,
 };
+use tcpcast_tcp::modern::{HandshakeKind, ModernTcpConfig, Preset, Stack};
+use tcpcast_tcp::{IdleRestart, InstantLossRules, TcpConfig, WindowGrowthCondition};
 
 fn argument<T: std::str::FromStr>(index: usize, default: T) -> T {
     std::env::args().nth(index).and_then(|text| text.parse().ok()).unwrap_or(default)

@@ -6,9 +6,9 @@ use crate::jitter::JitterConfig;
 use crate::loss::{BottleneckLoss, LinkLossConfig, LossModel, LossPlace};
 use crate::probe::{ConnectionProperties, ProbeConfig, TapPlace, UnloadedHandshakeTimes};
 use crate::queue::{LinkRate, QueueConfig};
-use crate::tcp::TcpConfig;
 use crate::traffic::Traffic;
 use serde::Deserialize;
+use tcpcast_tcp::TcpConfig;
 
 /// Access link of a source or receiver.
 #[derive(Clone, Debug, PartialEq, Deserialize)]

@@ -19,7 +19,6 @@ pub mod queue;
 pub mod random;
 mod round_loss;
 mod run;
-pub mod tcp;
 pub mod traffic;
 
 pub use config::{AccessConfig, ClassConfig, HopConfig, ReturnLinkConfig, RunConfig};

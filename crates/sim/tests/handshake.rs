@@ -3,12 +3,12 @@
 use tcpcast_sim::clock::{MILLISECOND, Nanos, SECOND, transmission_time};
 use tcpcast_sim::probe::{HandshakeSums, ProbeConfig};
 use tcpcast_sim::queue::QueueConfig;
-use tcpcast_sim::tcp::TcpConfig;
-use tcpcast_sim::tcp::modern::{HandshakeKind, ModernTcpConfig, Preset, Stack};
 use tcpcast_sim::{
     AccessConfig, BottleneckLoss, ClassConfig, FileSize, LinkLossConfig, LossModel, Replications,
     RunConfig, RunControl, RunLimit, StopReason, Traffic,
 };
+use tcpcast_tcp::TcpConfig;
+use tcpcast_tcp::modern::{HandshakeKind, ModernTcpConfig, Preset, Stack};
 
 const RTT: Nanos = 100 * MILLISECOND;
 const RATE: u64 = 10_000_000;

@@ -12,13 +12,13 @@ use tcpcast_sim::queue::{
     BufferAssignment, DropPolicy, FairConfig, HeadOfLine, LinkRate, ManagedConfig,
     OpportunityTrace, PolicerConfig, QueueConfig, RedConfig, TieBreakRule, TokenBucketConfig,
 };
-use tcpcast_sim::tcp::modern::{HandshakeKind, ModernTcpConfig, Preset, Stack};
-use tcpcast_sim::tcp::{CwndUnit, TcpConfig};
 use tcpcast_sim::{
     AccessConfig, BottleneckLoss, BulkStartTimes, ClassConfig, Distribution, FileSize, HopConfig,
     LinkLossConfig, LossModel, LossPlace, OnOffInitialState, Replications, ReturnLinkConfig,
     RunConfig, RunControl, RunLimit, SizeRounding, StopReason, Traffic,
 };
+use tcpcast_tcp::modern::{HandshakeKind, ModernTcpConfig, Preset, Stack};
+use tcpcast_tcp::{CwndUnit, TcpConfig};
 
 fn modern(preset: Preset) -> TcpConfig {
     opened(preset, HandshakeKind::None)

@@ -8,7 +8,7 @@ use crate::event_queue::PacketPlace;
 use crate::packet::Packet;
 use crate::probe::{SenderListener, SourceRecord, TapPlace};
 use crate::queue::QueueDiscipline;
-use crate::tcp::{AckHeaderOf, PacketsToSend, ReceivingEnd, SendingEnd};
+use tcpcast_tcp::{AckHeaderOf, PacketsToSend, ReceivingEnd, SendingEnd};
 
 impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, HAS_TAPS, HAS_HOP> {
     /// Sends an acknowledgement. It reaches the return bottleneck at the virtual time `now` -

@@ -9,7 +9,7 @@ use crate::loss::LossPlace;
 use crate::packet::Packet;
 use crate::probe::TapPlace;
 use crate::queue::{EnqueueOutcome, QueueDiscipline, TransmittedPacketInfo};
-use crate::tcp::SendingEnd;
+use tcpcast_tcp::SendingEnd;
 
 impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, HAS_TAPS, HAS_HOP> {
     /// Processes a data packet at its first shared hop: the bottleneck, unless there is a shared

@@ -11,7 +11,7 @@ use crate::loss::LossPlace;
 use crate::packet::{Packet, PacketKind, PacketLabel};
 use crate::probe::TapPlace;
 use crate::queue::QueueDiscipline;
-use crate::tcp::{AckHeaderOf, ReceivingEnd, SendingEnd};
+use tcpcast_tcp::{AckHeaderOf, ReceivingEnd, SendingEnd};
 
 impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, HAS_TAPS, HAS_HOP> {
     /// Forwards a packet that enters the egress link at `enters` to its receiver. The next event is

@@ -7,7 +7,7 @@ use crate::clock::Nanos;
 use crate::event_queue::PacketPlace;
 use crate::packet::{Packet, PacketKind, PacketLabel};
 use crate::queue::QueueDiscipline;
-use crate::tcp::SendingEnd;
+use tcpcast_tcp::SendingEnd;
 
 impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, HAS_TAPS, HAS_HOP> {
     #[inline(never)]

@@ -23,7 +23,7 @@ use crate::clock::{NEVER, Nanos};
 use crate::event_queue::PacketPlace;
 use crate::packet::Packet;
 use crate::queue::QueueDiscipline;
-use crate::tcp::SendingEnd;
+use tcpcast_tcp::SendingEnd;
 
 /// Next event of a network.
 pub(crate) enum NextEvent {

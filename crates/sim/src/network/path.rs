@@ -6,9 +6,9 @@ use crate::config::{AccessConfig, ClassConfig, RunConfig};
 use crate::jitter::HostProcessingDelay;
 use crate::loss::{LinkLossConfig, LinkLossState, LossPlace};
 use crate::random::{NamedStream, RandomStream, StreamPurpose};
-use crate::tcp::TcpConfig;
-use crate::tcp::modern::ApplicationReading;
 use crate::traffic::Traffic;
+use tcpcast_tcp::TcpConfig;
+use tcpcast_tcp::modern::ApplicationReading;
 
 /// Properties shared by all sources of a class.
 #[derive(Clone, Debug)]

@@ -10,7 +10,7 @@ use crate::loss::LossPlace;
 use crate::packet::{Packet, PacketKind, PacketLabel};
 use crate::probe::{SenderListener, TapPlace};
 use crate::queue::QueueDiscipline;
-use crate::tcp::{PacketsToSend, SendingEnd};
+use tcpcast_tcp::{PacketsToSend, SendingEnd};
 
 impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, HAS_TAPS, HAS_HOP> {
     /// Current time at the sender, which is `sender_lookahead` before the time `now` of the event.

@@ -8,8 +8,8 @@ use crate::clock::{Nanos, seconds_to_nanos};
 use crate::event_queue::TimerKind;
 use crate::probe::SenderListener;
 use crate::queue::QueueDiscipline;
-use crate::tcp::{IdleTime, PacketsToSend, ReceivingEnd, SendingEnd, TcpConfig};
 use crate::traffic::{FileSize, SourceStart, Traffic, draw_source_start};
+use tcpcast_tcp::{IdleTime, PacketsToSend, ReceivingEnd, SendingEnd, TcpConfig};
 
 /// Marks a persistent connection during an OFF time, in which late packets of the last transfer are
 /// ignored.

@@ -5,7 +5,7 @@ use crate::clock::{NEVER, Nanos};
 use crate::packet::{Packet, PacketLabel};
 use crate::probe::SourceRecord;
 use crate::random::{NamedStream, RandomStream, StreamPurpose};
-use crate::tcp::{ReceivingEnd, SendingEnd};
+use tcpcast_tcp::{ReceivingEnd, SendingEnd};
 
 /// A source and its receiver.
 ///
@@ -59,7 +59,7 @@ impl<S: SendingEnd> SimulatedSource<S> {
             ack_free: 0,
             ingress_waiting: WaitingPacketList::default(),
             egress_waiting: WaitingPacketList::default(),
-            sender: S::for_source(seed, replication, index),
+            sender: S::for_source(stream(StreamPurpose::Connection)),
             timer: NEVER,
             receiver: S::Receiver::default(),
             ack_timer: NEVER,

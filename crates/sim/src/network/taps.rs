@@ -4,9 +4,9 @@ use super::Network;
 use super::source::SimulatedSource;
 use crate::clock::Nanos;
 use crate::packet::{Packet, PacketKind};
-use crate::probe::{CapturedHeader, SourceRecord, TapPlace};
+use crate::probe::{SourceRecord, TapPlace};
 use crate::queue::QueueDiscipline;
-use crate::tcp::{ReceivingEnd, SendingEnd};
+use tcpcast_tcp::{CapturedHeader, ReceivingEnd, SendingEnd};
 
 impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, HAS_TAPS, HAS_HOP> {
     #[inline(always)]

@@ -8,7 +8,7 @@ use crate::event_queue::TimerKind;
 use crate::packet::{Packet, PacketKind, PacketLabel};
 use crate::probe::SenderListener;
 use crate::queue::QueueDiscipline;
-use crate::tcp::{AckHeaderOf, PacketsToSend, ReceivingEnd, SendingEnd};
+use tcpcast_tcp::{AckHeaderOf, PacketsToSend, ReceivingEnd, SendingEnd};
 
 impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, HAS_TAPS, HAS_HOP> {
     /// Handles the event of a sender's retransmission timer.

@@ -8,9 +8,9 @@ use crate::event_queue::TimerKind;
 use crate::loss::BottleneckLosses;
 use crate::queue::QueueDiscipline;
 use crate::random::{NamedStream, RandomStream, StreamPurpose};
-use crate::tcp::SendingEnd;
 use crate::traffic::{FileSize, Traffic};
 use std::collections::VecDeque;
+use tcpcast_tcp::SendingEnd;
 
 /// Time from the end of a transfer to the start of the next one on an idle path, or to the next
 /// check whether the path is idle.

@@ -7,6 +7,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::fmt::Debug;
 use std::io::{self, Write};
+use tcpcast_tcp::CapturedHeader;
 use tcpcast_wire::{
     ACK, CWR, CaptureWriter, ECE, FIN, SYN, SynOptions, TcpOptions, ZeroPayloadSegment,
 };
@@ -83,21 +84,6 @@ pub struct UnloadedHandshakeTimes {
     pub forward: Nanos,
     /// Time from the tap to the sender.
     pub back: Nanos,
-}
-
-/// Header fields of a packet that a capture shows in addition to its number and kind.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct CapturedHeader {
-    /// TCP options.
-    pub options: TcpOptions,
-    /// Sequence number and bytes of a data packet.
-    pub data: Option<(u32, u32)>,
-    /// Acknowledgement number.
-    pub ack: Option<u32>,
-    /// Flags other than ACK.
-    pub flags: u8,
-    /// ECN codepoint of the IP header (RFC 3168, section 5).
-    pub codepoint: u8,
 }
 
 /// A packet at the tap: time, packet, header.

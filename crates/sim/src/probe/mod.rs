@@ -17,14 +17,12 @@ mod recovery_counters;
 mod replication_totals;
 mod sender_listener;
 mod source_traces;
-mod tcp_event;
 mod time_series;
 mod transfer_counters;
 
 pub use active_sources::ActiveSources;
 pub use capture::{
-    CaptureSink, CapturedHeader, ConnectionProperties, SimulatedCapture, TapPlace,
-    UnloadedHandshakeTimes,
+    CaptureSink, ConnectionProperties, SimulatedCapture, TapPlace, UnloadedHandshakeTimes,
 };
 pub use counter_table::{
     CLASS_CELLS, ClassCell, CounterTable, LINK_CELLS, LinkCell, SIZE_CELLS, SizeCell,
@@ -44,13 +42,13 @@ pub use recovery_counters::{FirstRecoveryProgress, RecoveryCounters, TIMEOUT_KIN
 pub use replication_totals::ReplicationTotals;
 pub use sender_listener::SenderListener;
 pub use source_traces::{SequenceEvent, SequencePoint, SourceTraces, WindowPoint};
-pub use tcp_event::{TcpEvent, TcpProbe, TimeoutState};
 pub use time_series::TimeSeries;
 pub use transfer_counters::{HandshakeSums, SizeIntervalTransfers, TransferCounters, TransferSums};
 
 use crate::clock::Nanos;
 use crate::packet::{Packet, PacketKind};
 use serde::Deserialize;
+use tcpcast_tcp::CapturedHeader;
 
 /// Statistics of one source. Fields that every packet uses come last: see `Source`.
 #[derive(Clone, Copy, Debug, Default)]

@@ -1,8 +1,8 @@
 //! Timeouts by kind, and statistics of recoveries (Engset report, Table 7, Figures 15 and 16).
 
 use super::replication_totals::add_elementwise;
-use super::tcp_event::{TcpEvent, TimeoutState};
 use crate::clock::Nanos;
+use tcpcast_tcp::{TcpEvent, TimeoutState};
 
 /// Progress of an endless flow since its start, warm-up included.
 ///

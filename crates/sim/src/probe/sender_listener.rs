@@ -1,9 +1,8 @@
 //! Adds the events of senders to the probes.
 
-use super::{
-    ClassCell, CounterTable, Probes, SequenceEvent, SizeCell, SourceRecord, TcpEvent, TcpProbe,
-};
+use super::{ClassCell, CounterTable, Probes, SequenceEvent, SizeCell, SourceRecord};
 use crate::clock::Nanos;
+use tcpcast_tcp::{TcpEvent, TcpProbe};
 
 /// Receives the events of the sender of one source.
 #[derive(Debug)]

@@ -5,7 +5,7 @@ use crate::conservation::ConservationError;
 use crate::network::{Network, RunPacketTotals};
 use crate::probe::{ClassCell, Probes};
 use crate::queue::QueueDiscipline;
-use crate::tcp::SendingEnd;
+use tcpcast_tcp::SendingEnd;
 
 impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool>
     Simulation<S, Q, HAS_TAPS, HAS_HOP>

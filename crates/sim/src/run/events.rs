@@ -6,8 +6,8 @@ use crate::event_queue::{NetworkEvent, PacketPlace, TimerKind};
 use crate::network::{HopEvent, SimulatedSource};
 use crate::packet::{Packet, PacketKind};
 use crate::queue::QueueDiscipline;
-use crate::tcp::SendingEnd;
 use std::hint::black_box;
+use tcpcast_tcp::SendingEnd;
 
 /// Number of packets whose sources are prefetched at the same time.
 const PREFETCH_BATCH: usize = 8;

@@ -3,10 +3,10 @@
 use crate::config::RunConfig;
 use crate::network::SimulatedSource;
 use crate::probe::{CLASS_CELLS, LINK_CELLS, SIZE_CELLS, TimeSeries};
-use crate::tcp::cc::{FractionalReno, Reno};
-use crate::tcp::modern::{OutstandingPacket, PacketReceiver, PacketSender};
-use crate::tcp::{AnySender, CwndUnit, InstantFeedbackSender, Sender};
 use std::mem::size_of;
+use tcpcast_tcp::cc::{FractionalReno, Reno};
+use tcpcast_tcp::modern::{OutstandingPacket, PacketReceiver, PacketSender};
+use tcpcast_tcp::{AnySender, CwndUnit, InstantFeedbackSender, Sender};
 
 /// Bytes per source in addition to [`SimulatedSource`]: its class, timers, and results.
 const BYTES_PER_SOURCE: u64 = 80;

@@ -20,7 +20,7 @@ use crate::conservation::ConservationError;
 use crate::network::{ClassPath, Network, NextEvent, SimulatedSource};
 use crate::probe::{Probes, SimulatedCapture, SourceRecord};
 use crate::queue::QueueDiscipline;
-use crate::tcp::SendingEnd;
+use tcpcast_tcp::SendingEnd;
 
 /// End of a run: the first limit that is reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,10 +9,10 @@ use crate::cross::CrossTrafficQueue;
 use crate::probe::{Probes, SimulatedCapture, SourceRecord};
 use crate::queue::{AnyQueue, DropTail, FairQueue, ManagedQueue, QueueConfig, RedQueue};
 use crate::random::{NamedStream, RandomStream, StreamPurpose};
-use crate::tcp::cc::{FractionalReno, Reno};
-use crate::tcp::{AnySender, CwndUnit, InstantFeedbackSender, Sender};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use tcpcast_tcp::cc::{FractionalReno, Reno};
+use tcpcast_tcp::{AnySender, CwndUnit, InstantFeedbackSender, Sender};
 
 /// One replication: a [`Simulation`] with any queue, or a fixed point.
 ///

@@ -17,8 +17,8 @@ use crate::network::{Network, RunPacketTotals};
 use crate::probe::{Probes, SourceRecord};
 use crate::queue::QueueDiscipline;
 use crate::random::{NamedStream, RandomStream, StreamPurpose};
-use crate::tcp::SendingEnd;
 use crate::traffic::{SizeOffTimeCoupling, Traffic};
+use tcpcast_tcp::SendingEnd;
 
 impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool>
     Simulation<S, Q, HAS_TAPS, HAS_HOP>

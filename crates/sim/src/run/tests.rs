@@ -6,10 +6,10 @@ use crate::conservation::ConservationError;
 use crate::packet::Packet;
 use crate::probe::{ClassCell, ProbeConfig, TapPlace, TransferSums};
 use crate::queue::{DropTail, EnqueueOutcome, QueueConfig, QueueProbe};
-use crate::tcp::cc::Reno;
-use crate::tcp::{Sender, TcpConfig};
 use crate::traffic::{BulkStartTimes, Distribution, FileSize, SizeRounding, Traffic};
 use std::sync::atomic::{AtomicBool, Ordering};
+use tcpcast_tcp::cc::Reno;
+use tcpcast_tcp::{Sender, TcpConfig};
 
 const RTT: Nanos = SECOND / 10;
 

@@ -15,6 +15,7 @@ use crate::random::RandomStream;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error};
 use std::num::NonZeroU32;
+pub use tcpcast_tcp::FileSize;
 
 /// Deserialises a list and rejects an empty one.
 pub(crate) fn deserialize_non_empty<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
@@ -78,24 +79,6 @@ impl Traffic {
             Self::Bulk { .. } => false,
             Self::Transfers { .. } | Self::Arrivals { .. } => true,
         }
-    }
-}
-
-/// Size of a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct FileSize {
-    /// Number of packets.
-    pub packets: u32,
-    /// Number of bytes by which the last packet is shorter than a full packet.
-    pub lacking: u32,
-}
-
-impl FileSize {
-    /// A file of `packets` full packets.
-    #[must_use]
-    pub fn of_full_packets(packets: u32) -> Self {
-        Self { packets, lacking: 0 }
     }
 }
 

@@ -8,7 +8,7 @@ use crate::loss::LossPlace;
 use crate::network::{ClassPath, Network, SimulatedSource};
 use crate::packet::Packet;
 use crate::queue::{EnqueueOutcome, QueueDiscipline};
-use crate::tcp::SendingEnd;
+use tcpcast_tcp::SendingEnd;
 
 impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, HAS_TAPS, HAS_HOP> {
     /// Arrival time at the first shared hop of a packet that leaves the ingress link at `at`;

@@ -8,7 +8,7 @@ use crate::network::{ClassPath, Network, SimulatedSource};
 use crate::packet::{HEADER_BYTES, Packet, TIMESTAMP_BYTES};
 use crate::probe::TapPlace;
 use crate::queue::{EnqueueOutcome, QueueDiscipline};
-use crate::tcp::{ReceivingEnd, SendingEnd};
+use tcpcast_tcp::{ReceivingEnd, SendingEnd};
 use tcpcast_wire::TcpOptions;
 
 /// SACK option with padding, without its blocks, and one block (RFC 2018, section 3).

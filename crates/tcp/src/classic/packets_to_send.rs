@@ -1,0 +1,42 @@
+//! Packets that a sender transmits after an event.
+
+use crate::packet_label::PacketKind;
+
+/// Packets to send: an optional retransmission, then `count` packets starting with `from`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PacketsToSend {
+    /// Packet to retransmit first; 0 if none.
+    pub retransmit: u32,
+    /// First packet of the run.
+    pub from: u32,
+    /// Number of packets in the run.
+    pub count: u32,
+    /// Packets of the run with lower numbers were sent before.
+    pub fresh_from: u32,
+}
+
+impl PacketsToSend {
+    /// Removes and returns the first packet; [`None`] if no packet is left.
+    pub(crate) fn take_first(&mut self) -> Option<(u32, PacketKind)> {
+        let first = self.packets().next()?;
+        if self.retransmit != 0 {
+            self.retransmit = 0;
+        } else {
+            self.from += 1;
+            self.count -= 1;
+        }
+        Some(first)
+    }
+
+    /// Packets in sending order.
+    pub fn packets(&self) -> impl Iterator<Item = (u32, PacketKind)> + use<> {
+        use PacketKind::{Data, Retransmission};
+        let fresh_from = self.fresh_from;
+        let retransmit = (self.retransmit != 0).then_some((self.retransmit, Retransmission));
+        retransmit.into_iter().chain(
+            (self.from..self.from + self.count).map(move |number| {
+                (number, if number < fresh_from { Retransmission } else { Data })
+            }),
+        )
+    }
+}

@@ -1,0 +1,162 @@
+//! Receiving end: reorders packets and sends acknowledgements.
+
+use super::reorder_bitmap::ReorderBitmap;
+use crate::packet_label::PacketLabel;
+use crate::{ReceivingEnd, TcpConfig};
+use tcpcast_link::time::{NEVER, Nanos};
+
+/// Result of an arriving data packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ArrivalResult {
+    /// False if the packet is a duplicate.
+    pub distinct: bool,
+    /// Acknowledgement to send now: the next packet expected.
+    pub ack: Option<u32>,
+}
+
+/// Receiver of one source.
+#[derive(Clone, Debug)]
+pub struct Receiver {
+    next: u32,
+    unacknowledged: u32,
+    ack_deadline: Nanos,
+    held: ReorderBitmap,
+}
+
+impl Default for Receiver {
+    fn default() -> Self {
+        Self { next: 1, unacknowledged: 0, ack_deadline: NEVER, held: ReorderBitmap::default() }
+    }
+}
+
+impl ReceivingEnd for Receiver {
+    type DataHeader = ();
+    type AckHeader = ();
+
+    #[inline(always)]
+    fn start_connection(&mut self, _tcp: &TcpConfig) {
+        self.next = 1;
+        self.unacknowledged = 0;
+        self.ack_deadline = NEVER;
+        self.held.clear();
+    }
+
+    #[inline(always)]
+    fn on_data(
+        &mut self,
+        now: Nanos,
+        number: u32,
+        _header: &(),
+        tcp: &TcpConfig,
+        _ack_header: &mut (),
+    ) -> ArrivalResult {
+        // Packets that fill all or part of a gap are acknowledged immediately: RFC 5681, section
+        // 4.2.
+        let in_order = number == self.next && self.held.is_empty();
+        let distinct = if in_order {
+            self.next += 1;
+            true
+        } else {
+            self.insert_and_check_new(number)
+        };
+        let ack = if tcp.delayed_acks && in_order {
+            self.delay_or_take_ack(now, tcp)
+        } else {
+            self.take_ack()
+        };
+        ArrivalResult { distinct, ack }
+    }
+
+    fn packets_in_order(&self) -> u32 {
+        self.next - 1
+    }
+
+    #[inline(always)]
+    fn ack_deadline(&self) -> Nanos {
+        self.ack_deadline
+    }
+
+    fn on_ack_timer(&mut self, _now: Nanos, _tcp: &TcpConfig, _header: &mut ()) -> Option<u32> {
+        self.take_ack()
+    }
+
+    #[inline(always)]
+    fn take_arriving_header(&mut self, _label: PacketLabel) -> &() {
+        &()
+    }
+
+    #[inline(always)]
+    fn prefetch(&self) -> u64 {
+        self.ack_deadline ^ u64::from(self.packets_in_order())
+    }
+}
+
+impl Receiver {
+    /// Handles a packet above a gap, a packet that fills a gap, or a duplicate.
+    #[inline(never)]
+    fn insert_and_check_new(&mut self, number: u32) -> bool {
+        if number != self.next {
+            return number > self.next && self.held.insert_number(self.next, number);
+        }
+        self.next += 1;
+        while self.held.remove_number(self.next) {
+            self.next += 1;
+        }
+        true
+    }
+
+    fn delay_or_take_ack(&mut self, now: Nanos, tcp: &TcpConfig) -> Option<u32> {
+        self.unacknowledged += 1;
+        if self.unacknowledged >= 2 {
+            return self.take_ack();
+        }
+        self.ack_deadline = now + tcp.ack_timeout;
+        None
+    }
+
+    #[inline(always)]
+    fn take_ack(&mut self) -> Option<u32> {
+        self.unacknowledged = 0;
+        self.ack_deadline = NEVER;
+        Some(self.next)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_packet_is_acknowledged_with_duplicate_acks_above_holes() {
+        let tcp = TcpConfig::default();
+        let mut receiver = Receiver::default();
+        let acks: Vec<_> = [1, 2, 4, 5, 4, 3, 2]
+            .map(|n| receiver.on_data(0, n, &(), &tcp, &mut ()))
+            .map(|a| (a.distinct, a.ack.unwrap()))
+            .to_vec();
+        let expected =
+            [(true, 2), (true, 3), (true, 3), (true, 3), (false, 3), (true, 6), (false, 6)];
+        assert_eq!(acks, expected);
+    }
+
+    #[test]
+    fn delayed_acks_wait_for_second_packet_or_timer_except_above_holes() {
+        let tcp = TcpConfig { delayed_acks: true, ack_timeout: 200, ..TcpConfig::default() };
+        let mut receiver = Receiver::default();
+        assert_eq!(receiver.on_data(10, 1, &(), &tcp, &mut ()).ack, None);
+        assert_eq!(receiver.ack_deadline(), 210);
+        assert_eq!(receiver.on_data(20, 2, &(), &tcp, &mut ()).ack, Some(3));
+        assert_eq!(receiver.ack_deadline(), NEVER);
+        assert_eq!(receiver.on_data(30, 4, &(), &tcp, &mut ()).ack, Some(3));
+        assert_eq!(receiver.on_data(40, 3, &(), &tcp, &mut ()).ack, Some(5));
+        assert_eq!(receiver.on_data(42, 7, &(), &tcp, &mut ()).ack, Some(5));
+        assert_eq!(
+            receiver.on_data(44, 5, &(), &tcp, &mut ()).ack,
+            Some(6),
+            "7 is still above a gap"
+        );
+        assert_eq!(receiver.on_data(46, 6, &(), &tcp, &mut ()).ack, Some(8));
+        assert_eq!(receiver.on_data(50, 8, &(), &tcp, &mut ()).ack, None);
+        assert_eq!(receiver.on_ack_timer(0, &tcp, &mut ()), Some(9));
+    }
+}

@@ -1,0 +1,723 @@
+//! Both ends of a socket: handshake, data in both directions, end of the stream.
+//!
+//! ```text
+//!  Closed --connect--> SynSent --SYN-ACK--> Established --close--> FinWait1 --ack--> FinWait2
+//!    |                                        ^   |                   | FIN             | FIN
+//!    +--listen--> Listen --SYN--> SynReceived-+   | FIN               v                 v
+//!                                 (ack of SYN)    |                Closing --ack--> TimeWait
+//!                                                 v
+//!                                             CloseWait --close--> LastAck --ack--> Closed
+//! ```
+
+use super::handshake::SynAttempts;
+use super::receiver::{ArrivingData, EcnCodepoint, Receiver};
+use super::segment::{
+    ArrivingAck, OutgoingAck, PacketToSend, SackBlocks, SendReason, Timestamps, timestamp_at,
+};
+use super::sender::Sender;
+use super::sender_event::SenderProbe;
+use super::socket_state::{SocketOptions, SocketState, WriteFlags};
+use super::stack::Stack;
+use crate::packet_label::TIMESTAMP_BYTES;
+use tcpcast_link::time::{NEVER, Nanos};
+
+/// States of RFC 9293, section 3.3.2.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum ConnectionState {
+    Closed,
+    Listen,
+    SynSent,
+    SynReceived,
+    Established,
+    FinWait1,
+    FinWait2,
+    Closing,
+    TimeWait,
+    CloseWait,
+    LastAck,
+}
+
+/// Flags of a segment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct SegmentFlags {
+    pub syn: bool,
+    pub fin: bool,
+    pub rst: bool,
+    pub ack: bool,
+    pub ece: bool,
+    pub cwr: bool,
+    pub psh: bool,
+}
+
+/// Options of a segment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SegmentOptions {
+    /// Maximum segment size; only in SYN.
+    pub mss: Option<u32>,
+    /// Window scale; only in SYN.
+    pub window_scale: Option<u8>,
+    /// SACK permitted; only in SYN.
+    pub sack_permitted: bool,
+    /// Timestamps.
+    pub timestamps: Option<Timestamps>,
+    /// SACK blocks.
+    pub sacks: SackBlocks,
+}
+
+/// A segment on the wire. Sequence numbers begin with 0 for SYN in both directions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Segment {
+    /// Sequence number.
+    pub seq: u64,
+    /// Bytes of data.
+    pub len: u32,
+    /// Acknowledgement number.
+    pub ack: u64,
+    /// Window field as on the wire, not scaled.
+    pub window: u32,
+    /// Flags.
+    pub flags: SegmentFlags,
+    /// ECN codepoint of the IP header.
+    pub ecn: EcnCodepoint,
+    /// Options.
+    pub options: SegmentOptions,
+}
+
+/// Window scales negotiated by the handshake.
+#[derive(Clone, Copy, Debug, Default)]
+struct NegotiatedScales {
+    our_scale: u8,
+    their_scale: u8,
+}
+
+/// State of the handshake.
+#[derive(Clone, Copy, Debug)]
+struct HandshakeState {
+    attempts: SynAttempts,
+    due: bool,
+}
+
+/// Error that a call of the application returns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SocketError {
+    /// The sending direction is closed: `EPIPE`.
+    BrokenPipe,
+    /// The peer has reset the connection: `ECONNRESET`.
+    ConnectionReset,
+    /// The peer refuses the connection: `ECONNREFUSED`.
+    ConnectionRefused,
+    /// The peer does not answer: `ETIMEDOUT`.
+    TimedOut,
+}
+
+/// Events for which an application may wait.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Wakeups {
+    /// Data arrived, or the state changed.
+    pub readable: bool,
+    /// Space in the send buffer became free, or the state changed.
+    pub writable: bool,
+}
+
+impl Wakeups {
+    const STATE_CHANGE: Self = Self { readable: true, writable: true };
+}
+
+/// Connection of a socket. The connection offers the options of the stack passed to `new`;
+/// [`Connection::stack`] contains the negotiated rules.
+#[derive(Clone, Debug)]
+pub struct Connection {
+    state: ConnectionState,
+    stack: Stack,
+    sender: Sender,
+    receiver: Receiver,
+    handshake: HandshakeState,
+    negotiated: NegotiatedScales,
+    /// Local maximum segment size, and local window scale if both ends use scaling.
+    advertised_mss: u32,
+    window_scale: u8,
+    seed: u64,
+    /// Timestamp of the peer's SYN.
+    peer_stamp: Option<u32>,
+    ecn_offered: bool,
+    /// Pending reset.
+    reset: Option<Segment>,
+    options: SocketOptions,
+    /// Error that the next call returns.
+    error: Option<SocketError>,
+    /// Whether the application does not receive any more.
+    receive_closed: bool,
+    /// Arrival of the last data, or of the handshake.
+    last_data_received: Nanos,
+    wakeups: Wakeups,
+}
+
+impl Connection {
+    /// Creates a closed connection that offers `advertised_mss` and `window_scale`; BBR's random
+    /// choices depend on `seed`.
+    #[must_use]
+    pub fn new(stack: Stack, advertised_mss: u32, window_scale: u8, seed: u64) -> Self {
+        let mut connection = Self {
+            state: ConnectionState::Closed,
+            sender: Sender::new(0, 1, seed, &stack),
+            receiver: Receiver::new(1, &stack),
+            stack,
+            handshake: HandshakeState { attempts: SynAttempts::new(NEVER, &stack), due: false },
+            negotiated: NegotiatedScales::default(),
+            advertised_mss,
+            window_scale,
+            seed,
+            peer_stamp: None,
+            ecn_offered: false,
+            reset: None,
+            options: SocketOptions::default(),
+            error: None,
+            receive_closed: false,
+            last_data_received: 0,
+            wakeups: Wakeups::default(),
+        };
+        connection.sender.set_socket_state(Some(Box::new(SocketState::new())));
+        connection
+    }
+
+    /// The application waits for the peer to connect.
+    pub fn listen(&mut self) {
+        self.state = ConnectionState::Listen;
+    }
+
+    /// The application opens the connection.
+    pub fn connect(&mut self) {
+        self.state = ConnectionState::SynSent;
+        self.handshake.due = true;
+    }
+
+    /// State of the connection.
+    #[must_use]
+    pub fn state(&self) -> ConnectionState {
+        self.state
+    }
+
+    /// Negotiated rules.
+    #[must_use]
+    pub fn stack(&self) -> &Stack {
+        &self.stack
+    }
+
+    /// Changes the options of the socket.
+    pub fn set_options(&mut self, options: SocketOptions) {
+        self.options = options;
+        self.sender.set_socket_options(options);
+    }
+
+    /// Changes rules, like socket options.
+    pub fn change_stack_options(&mut self, change: impl FnOnce(&mut Stack)) {
+        let control = self.stack.control;
+        change(&mut self.stack);
+        if self.stack.control != control {
+            let start = self.sender.next_byte();
+            self.sender.control = self.stack.new_control(self.sender.last_sent, start, self.seed);
+            self.sender.pacer.set_rate(self.sender.control.pacing_rate());
+        }
+    }
+
+    /// Sets whether small packets are not delayed: `TCP_NODELAY`. As in Linux, this also sends the
+    /// data that a corked socket holds.
+    pub fn set_no_delay(&mut self, no_delay: bool) {
+        self.stack.no_delay = no_delay;
+        if no_delay {
+            self.sender.push_written_data();
+        }
+    }
+
+    /// Sending end.
+    #[must_use]
+    pub fn sender(&self) -> &Sender {
+        &self.sender
+    }
+
+    /// Receiving end.
+    #[must_use]
+    pub fn receiver(&self) -> &Receiver {
+        &self.receiver
+    }
+
+    /// The application writes up to `bytes`; returns how many the send buffer accepts.
+    pub fn write(
+        &mut self,
+        now: Nanos,
+        bytes: u64,
+        flags: WriteFlags,
+        probe: &mut impl SenderProbe,
+    ) -> Result<u64, SocketError> {
+        if let Some(error) = self.error.take() {
+            return Err(error);
+        }
+        match self.state {
+            ConnectionState::SynSent | ConnectionState::SynReceived => return Ok(0),
+            ConnectionState::Established | ConnectionState::CloseWait => (),
+            _ => return Err(SocketError::BrokenPipe),
+        }
+        Ok(self.sender.write_to_socket(now, bytes, flags, &self.stack, probe))
+    }
+
+    /// The application reads up to `max` bytes; returns how many, 0 at the end of the stream, and
+    /// [`None`] if it must wait.
+    pub fn read(&mut self, max: u64) -> Result<Option<u64>, SocketError> {
+        let bytes = self.receiver.readable_bytes().min(max);
+        if bytes > 0 {
+            self.receiver.on_read(bytes, &self.stack);
+            return Ok(Some(bytes));
+        }
+        if let Some(error) = self.error.take() {
+            return Err(error);
+        }
+        Ok(self.is_read_at_end().then_some(0))
+    }
+
+    fn is_read_at_end(&self) -> bool {
+        self.receive_closed
+            || self.receiver.is_stream_complete()
+            || self.state == ConnectionState::Closed
+    }
+
+    /// Whether a read returns at once.
+    #[must_use]
+    pub fn is_readable(&self) -> bool {
+        self.receiver.readable_bytes() > 0 || self.is_read_at_end() || self.error.is_some()
+    }
+
+    /// Whether a write returns at once. If not, the application waits for space.
+    pub fn poll_writable(&mut self) -> bool {
+        let writable = match self.state {
+            ConnectionState::SynSent | ConnectionState::SynReceived => false,
+            ConnectionState::Established | ConnectionState::CloseWait => self.sender.is_writable(),
+            _ => true,
+        };
+        if !writable {
+            self.sender.wait_for_space();
+        }
+        writable
+    }
+
+    /// Whether a write has found the send buffer full, and no wakeup occurred since.
+    #[must_use]
+    pub fn waits_for_space(&self) -> bool {
+        let open = matches!(self.state, ConnectionState::Established | ConnectionState::CloseWait);
+        open && self.sender.waits_for_space()
+    }
+
+    /// Error that the next call returns.
+    #[must_use]
+    pub fn error(&self) -> Option<SocketError> {
+        self.error
+    }
+
+    /// Returns and clears the error: `SO_ERROR`.
+    pub fn take_error(&mut self) -> Option<SocketError> {
+        self.error.take()
+    }
+
+    /// Changes the maximum segment size that the next SYN offers: `TCP_MAXSEG`.
+    pub fn set_advertised_mss(&mut self, mss: u32) {
+        self.advertised_mss = mss;
+    }
+
+    /// Arrival of the last data, or of the handshake.
+    #[must_use]
+    pub fn last_data_received(&self) -> Nanos {
+        self.last_data_received
+    }
+
+    /// Maximum segment size of the peer's SYN that this end offers.
+    #[must_use]
+    pub fn advertised_mss(&self) -> u32 {
+        self.advertised_mss
+    }
+
+    /// Events since the last call.
+    pub fn take_wakeups(&mut self) -> Wakeups {
+        std::mem::take(&mut self.wakeups)
+    }
+
+    /// The application does not receive any more. As in Linux, data is still accepted until the
+    /// sending direction is closed as well.
+    pub fn shut_down_receiving(&mut self) {
+        self.receive_closed = true;
+    }
+
+    /// The application closes the sending direction.
+    pub fn shut_down_sending(&mut self) {
+        self.state = match self.state {
+            ConnectionState::Established | ConnectionState::SynReceived => {
+                ConnectionState::FinWait1
+            }
+            ConnectionState::CloseWait => ConnectionState::LastAck,
+            ConnectionState::Listen | ConnectionState::SynSent => ConnectionState::Closed,
+            other => return self.state = other,
+        };
+        self.sender.close_stream();
+    }
+
+    /// The application closes the socket. If unread data is discarded, a reset is sent: RFC 1122,
+    /// section 4.2.2.13.
+    pub fn close(&mut self, now: Nanos) {
+        self.receive_closed = true;
+        if self.receiver.readable_bytes() == 0 {
+            self.shut_down_sending();
+            return;
+        }
+        let ack = self.receiver.on_data_sent(now, &self.stack);
+        let mut reset = self.ack_segment(now, self.sender.next_byte(), ack);
+        reset.flags.rst = true;
+        self.reset = Some(reset);
+        self.state = ConnectionState::Closed;
+    }
+
+    /// Time at which [`Connection::on_deadline`] must be called, [`NEVER`] if no timer runs.
+    #[must_use]
+    pub fn deadline(&self) -> Nanos {
+        match self.state {
+            ConnectionState::Closed | ConnectionState::Listen => NEVER,
+            ConnectionState::SynSent | ConnectionState::SynReceived => {
+                self.handshake.attempts.deadline
+            }
+            _ => self
+                .sender
+                .deadline()
+                .min(self.sender.next_paced_time())
+                .min(self.receiver.deadline())
+                .min(self.user_timeout()),
+        }
+    }
+
+    /// Time at which the connection is given up: RFC 5482.
+    fn user_timeout(&self) -> Nanos {
+        match (self.options.user_timeout, self.sender.stalled_since()) {
+            (timeout, Some(since)) if timeout > 0 => since + timeout,
+            _ => NEVER,
+        }
+    }
+
+    fn fail(&mut self, error: SocketError) {
+        self.state = ConnectionState::Closed;
+        self.error = Some(error);
+        self.wakeups = Wakeups::STATE_CHANGE;
+    }
+
+    /// A timer expired: call [`Connection::poll_transmit`] for resulting segments.
+    pub fn on_deadline(&mut self, now: Nanos, probe: &mut impl SenderProbe) {
+        if matches!(self.state, ConnectionState::SynSent | ConnectionState::SynReceived) {
+            let HandshakeState { attempts, due } = &mut self.handshake;
+            if attempts.deadline <= now {
+                *due = true;
+                match self.state {
+                    ConnectionState::SynSent => attempts.on_syn_timeout(&self.stack),
+                    _ => attempts.on_syn_ack_timeout(&self.stack),
+                }
+            }
+            return;
+        }
+        if self.user_timeout() <= now {
+            return self.fail(SocketError::TimedOut);
+        }
+        if self.sender.deadline() <= now {
+            self.sender.end_waiting_for_more();
+            self.sender.on_deadline(now, &self.stack, probe);
+        }
+        if self.receiver.deadline() <= now {
+            self.receiver.on_deadline(now);
+        }
+    }
+
+    /// Returns the next segment to send now; call until [`None`].
+    pub fn poll_transmit(&mut self, now: Nanos, probe: &mut impl SenderProbe) -> Option<Segment> {
+        if self.reset.is_some() {
+            return self.reset.take();
+        }
+        match self.state {
+            ConnectionState::Closed | ConnectionState::Listen => return None,
+            ConnectionState::SynSent | ConnectionState::SynReceived => {
+                return self.poll_handshake_segment(now);
+            }
+            _ => (),
+        }
+        if let Some(sent) = self.sender.poll_transmit(now, &self.stack, probe) {
+            let ack = self.receiver.on_data_sent(now, &self.stack);
+            return Some(self.data_segment(now, sent, ack));
+        }
+        self.wakeups.writable |= self.sender.check_send_space(now, &self.stack);
+        let ack = self.receiver.poll_ack(&self.stack)?;
+        Some(self.ack_segment(now, self.sender.next_byte(), ack))
+    }
+
+    fn poll_handshake_segment(&mut self, now: Nanos) -> Option<Segment> {
+        if !std::mem::take(&mut self.handshake.due) {
+            return None;
+        }
+        let attempts = &mut self.handshake.attempts;
+        let wait = attempts.record_transmission(now);
+        attempts.deadline = now + self.stack.round_up_to_ticks(wait);
+        let first = attempts.sends == 1;
+        let is_answer = self.state == ConnectionState::SynReceived;
+        let (echo, scales) = (self.peer_stamp, !is_answer || self.negotiated.our_scale > 0);
+        let mut flags = SegmentFlags { syn: true, ack: is_answer, ..SegmentFlags::default() };
+        // RFC 3168, section 6.1.1.1; a retransmitted SYN does not offer ECN.
+        flags.ece = self.stack.ecn && (is_answer || first);
+        flags.cwr = flags.ece && !is_answer;
+        self.ecn_offered |= flags.cwr;
+        let stamps = Timestamps { value: timestamp_at(now), echo: echo.unwrap_or(0) };
+        Some(Segment {
+            ack: u64::from(is_answer),
+            window: 65_535,
+            flags,
+            options: SegmentOptions {
+                mss: Some(self.advertised_mss),
+                window_scale: scales.then_some(self.window_scale),
+                sack_permitted: self.stack.detection.uses_sack(),
+                timestamps: self.stack.timestamps.then_some(stamps),
+                sacks: SackBlocks::default(),
+            },
+            ..Segment::default()
+        })
+    }
+
+    fn data_segment(&self, now: Nanos, sent: PacketToSend, ack: OutgoingAck) -> Segment {
+        let mut segment = self.ack_segment(now, sent.start, ack);
+        segment.len = sent.len;
+        segment.flags.fin = sent.fin;
+        segment.flags.cwr = sent.cwr;
+        segment.flags.psh = sent.push;
+        if sent.ect {
+            segment.ecn = EcnCodepoint::Capable;
+        }
+        if sent.sending == SendReason::WindowProbe {
+            segment.len = 0;
+        }
+        segment
+    }
+
+    fn ack_segment(&self, now: Nanos, seq: u64, ack: OutgoingAck) -> Segment {
+        let stamps = Timestamps { value: timestamp_at(now), echo: ack.echo.unwrap_or(0) };
+        let window = (ack.window >> self.negotiated.our_scale).min(65_535) as u32;
+        let flags = SegmentFlags { ack: true, ece: ack.ece, ..SegmentFlags::default() };
+        let options = SegmentOptions {
+            timestamps: self.stack.timestamps.then_some(stamps),
+            sacks: ack.sacks,
+            ..SegmentOptions::default()
+        };
+        Segment { seq, ack: ack.ack, window, flags, options, ..Segment::default() }
+    }
+
+    /// A segment arrives: call [`Connection::poll_transmit`] for resulting segments.
+    pub fn on_segment(&mut self, now: Nanos, segment: &Segment, probe: &mut impl SenderProbe) {
+        if segment.flags.rst {
+            return self.on_reset(segment);
+        }
+        match self.state {
+            // The connection no longer exists or does not exist yet, or an acknowledgement is of
+            // another connection: RFC 9293, sections 3.10.7.1 to 3.10.7.4.
+            ConnectionState::Closed => {
+                self.reset = segment.flags.ack.then(|| reset_segment(segment.ack));
+            }
+            ConnectionState::Listen | ConnectionState::SynReceived | ConnectionState::SynSent
+                if segment.flags.ack
+                    && (self.state == ConnectionState::Listen || segment.ack != 1) =>
+            {
+                self.reset = Some(reset_segment(segment.ack));
+            }
+            ConnectionState::Listen => self.on_syn(segment),
+            ConnectionState::SynSent => self.on_syn_ack(now, segment),
+            ConnectionState::SynReceived => self.on_handshake_ack(now, segment, probe),
+            _ => self.on_segment_if_open(now, segment, probe),
+        }
+    }
+
+    /// A reset arrives: RFC 5961, section 3.2.
+    fn on_reset(&mut self, segment: &Segment) {
+        let next = self.receiver.next_expected();
+        let error = match self.state {
+            ConnectionState::Closed | ConnectionState::Listen => return,
+            ConnectionState::SynSent => {
+                let is_answer = segment.flags.ack && segment.ack == 1;
+                is_answer.then_some(SocketError::ConnectionRefused)
+            }
+            // No connection was accepted.
+            ConnectionState::SynReceived if segment.seq == next => {
+                return self.state = ConnectionState::Closed;
+            }
+            ConnectionState::CloseWait => Some(SocketError::BrokenPipe),
+            _ => Some(SocketError::ConnectionReset),
+        };
+        match error {
+            Some(error) if self.state == ConnectionState::SynSent || segment.seq == next => {
+                self.fail(error);
+            }
+            _ if segment.seq > next && segment.seq < self.receiver.window_end() => {
+                self.receiver.make_ack_due();
+            }
+            _ => (),
+        }
+    }
+
+    fn on_syn(&mut self, segment: &Segment) {
+        if !segment.flags.syn || segment.flags.ack {
+            return;
+        }
+        self.negotiate_options(segment);
+        self.stack.ecn &= segment.flags.ece && segment.flags.cwr;
+        self.state = ConnectionState::SynReceived;
+        self.handshake.due = true;
+    }
+
+    fn on_syn_ack(&mut self, now: Nanos, segment: &Segment) {
+        if !(segment.flags.syn && segment.flags.ack && segment.ack == 1) {
+            return;
+        }
+        self.negotiate_options(segment);
+        self.stack.ecn &= self.ecn_offered && segment.flags.ece && !segment.flags.cwr;
+        // The window of a SYN is never scaled: RFC 7323, section 2.2.
+        self.enter_established(now, u64::from(segment.window), segment.options.timestamps);
+        self.receiver.make_ack_due();
+    }
+
+    fn on_handshake_ack(&mut self, now: Nanos, segment: &Segment, probe: &mut impl SenderProbe) {
+        if segment.flags.syn {
+            // The peer has not received our answer.
+            self.handshake.due = true;
+            return;
+        }
+        if !segment.flags.ack || segment.ack < 1 {
+            return;
+        }
+        let window = u64::from(segment.window) << self.negotiated.their_scale;
+        self.enter_established(now, window, segment.options.timestamps);
+        self.on_segment_if_open(now, segment, probe);
+    }
+
+    /// Keeps the rules that both ends support.
+    fn negotiate_options(&mut self, segment: &Segment) {
+        let options = &segment.options;
+        let ours = &mut self.stack;
+        ours.timestamps &= options.timestamps.is_some();
+        if !options.sack_permitted {
+            ours.detection = super::stack::LossDetection::DuplicateAcks;
+            ours.receiving.dsack = false;
+        }
+        let timestamps = if ours.timestamps { TIMESTAMP_BYTES } else { 0 };
+        ours.mss = options.mss.unwrap_or(536).min(self.advertised_mss) - timestamps;
+        self.negotiated = match options.window_scale {
+            Some(scale) => NegotiatedScales { our_scale: self.window_scale, their_scale: scale },
+            None => NegotiatedScales::default(),
+        };
+        self.peer_stamp = options.timestamps.map(|stamps| stamps.value);
+    }
+
+    fn enter_established(&mut self, now: Nanos, window: u64, stamps: Option<Timestamps>) {
+        self.state = ConnectionState::Established;
+        self.last_data_received = now;
+        self.wakeups = Wakeups::STATE_CHANGE;
+        let socket = self.sender.socket.take();
+        let echoed = stamps.filter(|stamps| self.stack.timestamps && stamps.echo != 0);
+        let rtt = self.handshake.attempts.handshake_rtt(now, echoed);
+        self.sender = Sender::new(now, 1, self.seed, &self.stack);
+        self.sender.set_socket_state(socket);
+        self.sender.note_ack_for_socket(window);
+        self.sender.grow_send_buffer(&self.stack);
+        self.sender.on_established(now, rtt, window, &self.stack);
+        if self.handshake.attempts.starts_with_one_packet(echoed) {
+            self.sender.start_with_one_packet();
+        }
+        self.receiver = Receiver::new(1, &self.stack);
+        let newest = stamps.map(|stamps| stamps.value).or(self.peer_stamp);
+        self.receiver.on_established(self.sender.rtt().srtt(), newest);
+    }
+
+    fn on_segment_if_open(&mut self, now: Nanos, segment: &Segment, probe: &mut impl SenderProbe) {
+        if segment.flags.syn {
+            // A repeated handshake segment: RFC 5961, section 4.
+            self.receiver.make_ack_due();
+            return;
+        }
+        if !segment.flags.ack {
+            return;
+        }
+        if segment.ack > self.sender.next_byte() {
+            // RFC 9293, section 3.10.7.4; like Linux, an open connection does not answer.
+            if self.state != ConnectionState::Established {
+                self.receiver.make_ack_due();
+            }
+            return;
+        }
+        let (has_data, next) =
+            (segment.len > 0 || segment.flags.fin, self.receiver.next_expected());
+        {
+            let ack = ArrivingAck {
+                ack: segment.ack,
+                window: u64::from(segment.window) << self.negotiated.their_scale,
+                seq: segment.seq,
+                carries_data: has_data,
+                sacks: segment.options.sacks,
+                timestamps: segment.options.timestamps.filter(|_| self.stack.timestamps),
+                ece: segment.flags.ece,
+            };
+            self.sender.note_ack_for_socket(ack.window);
+            self.sender.on_ack(now, &ack, &self.stack, probe);
+        }
+        let closes = matches!(self.state, ConnectionState::FinWait1 | ConnectionState::FinWait2);
+        if closes && self.receive_closed && segment.seq + u64::from(segment.len) > next {
+            // Nobody reads the data: RFC 1122, section 4.2.2.13.
+            self.reset = Some(reset_segment(segment.ack));
+            return self.state = ConnectionState::Closed;
+        }
+        if has_data {
+            self.last_data_received = now;
+            let data = ArrivingData {
+                start: segment.seq,
+                len: segment.len,
+                fin: segment.flags.fin,
+                ecn: segment.ecn,
+                cwr: segment.flags.cwr,
+                push: segment.flags.psh,
+                timestamps: segment.options.timestamps,
+            };
+            self.receiver.on_data(now, &data, &self.stack);
+        } else {
+            let is_old = segment.ack < self.sender.una();
+            if let Some(stamps) = segment.options.timestamps.filter(|_| !is_old) {
+                self.receiver.on_timestamp_without_data(segment.seq, stamps);
+            }
+            if segment.seq + 1 == next {
+                // A probe of our window, or a keepalive.
+                self.receiver.on_packet_below_window();
+            }
+        }
+        self.wakeups.readable |= self.receiver.next_expected() != next;
+        self.update_state_after_close();
+    }
+
+    fn update_state_after_close(&mut self) {
+        let (acked, ended) =
+            (self.sender.is_fin_acknowledged(), self.receiver.is_stream_complete());
+        self.state = match (self.state, acked, ended) {
+            (ConnectionState::Established, _, true) => ConnectionState::CloseWait,
+            (ConnectionState::FinWait1, true, false) => ConnectionState::FinWait2,
+            (ConnectionState::FinWait1, false, true) => ConnectionState::Closing,
+            (ConnectionState::FinWait1, true, true)
+            | (ConnectionState::FinWait2, _, true)
+            | (ConnectionState::Closing, true, _) => ConnectionState::TimeWait,
+            (ConnectionState::LastAck, true, _) => ConnectionState::Closed,
+            (state, _, _) => state,
+        };
+    }
+}
+
+/// Reset for a connection that does not exist.
+fn reset_segment(seq: u64) -> Segment {
+    Segment {
+        seq,
+        flags: SegmentFlags { rst: true, ..SegmentFlags::default() },
+        ..Segment::default()
+    }
+}

@@ -1,0 +1,137 @@
+//! Configuration of a stack: a preset and options that override its rules.
+
+use super::cc::CongestionControlKind;
+use super::handshake::HandshakeKind;
+use super::presets::Preset;
+use super::stack::{AckDelayRule, ReceiverRules, ReorderingThreshold, Stack};
+use crate::packet_label::{HEADER_BYTES, TIMESTAMP_BYTES};
+use serde::Deserialize;
+use std::num::{NonZeroU16, NonZeroU32};
+use tcpcast_link::time::Nanos;
+
+/// A stack and the handshake of its connections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(from = "StackOptions")]
+pub struct ModernTcpConfig {
+    /// Rules of both ends.
+    pub stack: Stack,
+    /// Handshake before the data of a connection.
+    pub handshake: HandshakeKind,
+    /// First round-trip sample if there is no handshake. Set by the network.
+    pub rtt: Nanos,
+    /// Bytes of a SYN-ACK with its headers. Set by the network.
+    pub syn_bytes: u32,
+    /// Whether the sender closes its connection after a file. Set by the network.
+    pub closes: bool,
+}
+
+impl ModernTcpConfig {
+    /// Number of the packet that begins with `byte`. All earlier packets must be full, except
+    /// perhaps the last of them.
+    #[inline(always)]
+    pub(super) fn packet_number_of_byte(&self, byte: u64) -> u32 {
+        (byte - 1).div_ceil(u64::from(self.stack.mss)) as u32 + 1
+    }
+
+    /// Number of packets if it is 1 or 2, which is the common case and avoids a slow division.
+    #[inline(always)]
+    pub(super) fn packets_if_one_or_two(&self, bytes: u64) -> Option<u32> {
+        let mss = u64::from(self.stack.mss);
+        if bytes == mss { Some(1) } else { (bytes == 2 * mss).then_some(2) }
+    }
+
+    pub(super) fn bytes_of_packets(&self, packets: u32) -> u64 {
+        u64::from(packets) * u64::from(self.stack.mss)
+    }
+
+    /// Length of a packet with `data` bytes.
+    pub(super) fn packet_length(&self, data: u32) -> u32 {
+        data + HEADER_BYTES + if self.stack.timestamps { TIMESTAMP_BYTES } else { 0 }
+    }
+}
+
+/// A preset and its options. Windows in packets.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct StackOptions {
+    stack: Preset,
+    /// Bytes of data in a full packet.
+    mss: NonZeroU32,
+    initial_window: u32,
+    /// `None` selects the buffer of the preset.
+    receiver_window: Option<u32>,
+    delayed_acks: bool,
+    /// Used only by presets with a fixed delay.
+    #[serde(rename = "ack_timeout_ns")]
+    ack_timeout: Nanos,
+    #[serde(rename = "min_rto_ns")]
+    min_rto: Nanos,
+    #[serde(rename = "initial_rto_ns")]
+    initial_rto: Nanos,
+    #[serde(rename = "max_rto_ns")]
+    max_rto: Nanos,
+    /// 0 selects exact timers.
+    #[serde(rename = "rto_granularity_ns")]
+    rto_granularity: Nanos,
+    duplicate_threshold: u32,
+    limited_transmit: bool,
+    idle_restart: bool,
+    timestamps: bool,
+    handshake: HandshakeKind,
+    ecn: bool,
+    /// Used only by MulTCP.
+    virtual_flows: NonZeroU16,
+}
+
+impl From<StackOptions> for ModernTcpConfig {
+    fn from(options: StackOptions) -> Self {
+        let preset = options.stack.stack();
+        let stack = Stack {
+            control: options.congestion_control(preset.control),
+            mss: options.mss.get(),
+            initial_window: options.initial_window,
+            receiving: options.receiver_rules(preset.receiving),
+            min_rto: options.min_rto,
+            initial_rto: options.initial_rto,
+            max_rto: options.max_rto,
+            tick: options.rto_granularity.max(1),
+            timer_wheel: preset.timer_wheel && options.rto_granularity > 0,
+            reordering: options.reordering_threshold(preset.reordering),
+            limited_transmit: options.limited_transmit,
+            idle_restart: options.idle_restart,
+            timestamps: options.timestamps,
+            ecn: options.ecn,
+            ..preset
+        };
+        // The network sets the remaining fields.
+        Self { stack, handshake: options.handshake, rtt: 0, syn_bytes: 0, closes: false }
+    }
+}
+
+impl StackOptions {
+    fn congestion_control(&self, preset: CongestionControlKind) -> CongestionControlKind {
+        match preset {
+            CongestionControlKind::MulTcp(_) => CongestionControlKind::MulTcp(self.virtual_flows),
+            other => other,
+        }
+    }
+
+    fn receiver_rules(&self, preset: ReceiverRules) -> ReceiverRules {
+        let delayed_acks = match preset.delayed_acks {
+            _ if !self.delayed_acks => AckDelayRule::Off,
+            AckDelayRule::Fixed { .. } => AckDelayRule::Fixed { timeout: self.ack_timeout },
+            other => other,
+        };
+        let bytes = |packets| u64::from(packets) * u64::from(self.mss.get());
+        let buffer = self.receiver_window.map_or(preset.buffer, bytes);
+        let window_growth = if self.receiver_window.is_some() { 0 } else { preset.window_growth };
+        ReceiverRules { delayed_acks, buffer, window_growth, ..preset }
+    }
+
+    /// Keeps the threshold fixed if it is fixed in the preset.
+    fn reordering_threshold(&self, preset: ReorderingThreshold) -> ReorderingThreshold {
+        let initial = self.duplicate_threshold;
+        let fixed = preset.max == preset.initial;
+        ReorderingThreshold { initial, max: if fixed { initial } else { preset.max.max(initial) } }
+    }
+}
