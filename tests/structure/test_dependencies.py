@@ -227,7 +227,7 @@ CRATE_MAY_USE = {
     "link": set[str](),
     "wire": set[str](),
     "net": {"link"},
-    "tcp": {"link", "wire"},
+    "tcp": {"link"},
     "sim": {"link", "tcp", "wire"},
     "fixed_point": {"sim", "tcp"},
     "trace": {"wire"},

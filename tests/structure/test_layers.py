@@ -11,7 +11,7 @@ LAYERS = (
     {"clock", "conservation", "packet", "random"},
     {"event_queue", "queue", "round_loss", "traffic"},
     {"jitter", "loss", "population", "probe"},
-    {"cross"},
+    {"cross", "segments"},
     {"config"},
     {"network"},
     {"run"},

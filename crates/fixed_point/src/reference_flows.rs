@@ -7,6 +7,7 @@ use tcpcast_sim::clock::{NEVER, Nanos, SECOND, seconds_to_nanos};
 use tcpcast_sim::probe::{ClassCell, Probes, SenderListener};
 use tcpcast_sim::queue::QueueDiscipline;
 use tcpcast_sim::{Packet, PacketKind, PacketLabel};
+use tcpcast_tcp::modern::Segment;
 use tcpcast_tcp::{IdleTime, InstantFeedbackSender, PacketsToSend, SendingEnd, TcpConfig};
 
 impl<Q: QueueDiscipline> FixedPointReplication<Q> {
@@ -263,7 +264,7 @@ impl<Q: QueueDiscipline> FixedPointReplication<Q> {
         }
         flow.last_ack = at;
         self.call_sender_and_send_packets(at, id, |sender, tcp, listener| {
-            sender.on_ack(at, number, &(), tcp, listener)
+            sender.on_ack(at, number, &Segment::default(), tcp, listener)
         });
         if self.references[id as usize].sender.is_finished() {
             self.finish_reference_file(id);

@@ -19,6 +19,7 @@ pub mod queue;
 pub mod random;
 mod round_loss;
 mod run;
+mod segments;
 pub mod traffic;
 
 pub use config::{AccessConfig, ClassConfig, HopConfig, ReturnLinkConfig, RunConfig};

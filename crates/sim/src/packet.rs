@@ -1,7 +1,8 @@
 //! Packets: data on the forward path, acknowledgements on the return path.
 
 use std::fmt;
-pub use tcpcast_tcp::{HEADER_BYTES, PacketKind, PacketLabel, TIMESTAMP_BYTES};
+use tcpcast_link::Ecn;
+pub use tcpcast_tcp::{HEADER_BYTES, PacketKind, TIMESTAMP_BYTES};
 
 /// A packet. Sequence and acknowledgement numbers count packets, starting at 1.
 ///
@@ -94,5 +95,105 @@ impl fmt::Debug for Packet {
             .field("number", &self.number())
             .field("label", &self.label())
             .finish()
+    }
+}
+
+/// Kind of a packet, and a serial number that identifies it in captures (the IP identification).
+///
+/// The serial number of a data packet counts transmissions modulo 2^16. An acknowledgement has the
+/// serial number of the packet that triggered it, or 0 if a timer did. All serial numbers are 0 if
+/// no probe needs them.
+///
+/// Packets of polled ends have the index of their segment in [`SegmentsInFlight`] instead. ECN bits
+/// and a mark of short packets are stored between the kind and the index.
+///
+/// A single number, with the kind in the upper bits, so that a packet has no padding and is copied
+/// in two moves.
+///
+/// [`SegmentsInFlight`]: crate::segments::SegmentsInFlight
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PacketLabel(u32);
+
+impl PacketLabel {
+    /// Position of the kind, which uses the two highest bits.
+    const KIND_SHIFT: u32 = 30;
+    /// ECN: the packet is ECN-capable; a queue has marked it.
+    const ECN_CAPABLE: u32 = 1 << 29;
+    const ECN_MARKED: u32 = 1 << 28;
+    /// Flag of packets that are shorter than full ones.
+    const SHORT_FLAG: u32 = 1 << 27;
+    const INDEX_MASK: u32 = Self::SHORT_FLAG - 1;
+
+    /// Creates a label with a serial number.
+    #[inline(always)]
+    #[must_use]
+    pub fn new(kind: PacketKind, serial: u16) -> Self {
+        Self((kind as u32) << Self::KIND_SHIFT | u32::from(serial))
+    }
+
+    /// Creates a label with the index of a segment.
+    #[inline(always)]
+    pub(crate) fn with_index(kind: PacketKind, index: u32, is_short: bool) -> Self {
+        debug_assert!(index <= Self::INDEX_MASK);
+        let short = if is_short { Self::SHORT_FLAG } else { 0 };
+        Self((kind as u32) << Self::KIND_SHIFT | short | index)
+    }
+
+    /// Index of the segment.
+    #[inline(always)]
+    pub(crate) fn index(self) -> usize {
+        (self.0 & Self::INDEX_MASK) as usize
+    }
+
+    /// Whether the packet is shorter than a full one.
+    #[inline(always)]
+    pub(crate) fn is_short(self) -> bool {
+        self.0 & Self::SHORT_FLAG != 0
+    }
+
+    /// Kind of the packet.
+    #[inline(always)]
+    #[must_use]
+    pub fn kind(self) -> PacketKind {
+        match self.0 >> Self::KIND_SHIFT {
+            0 => PacketKind::Data,
+            1 => PacketKind::Retransmission,
+            2 => PacketKind::Ack,
+            _ => PacketKind::Loss,
+        }
+    }
+
+    /// Serial number of the packet.
+    #[inline(always)]
+    #[must_use]
+    pub fn serial(self) -> u16 {
+        self.0 as u16
+    }
+
+    /// Returns the label with the ECN-capable bit (RFC 3168, section 5).
+    #[inline(always)]
+    #[must_use]
+    pub(crate) fn with_ecn_capable(self) -> Self {
+        Self(self.0 | Self::ECN_CAPABLE)
+    }
+
+    /// Returns the label with the mark of a queue.
+    #[inline(always)]
+    #[must_use]
+    pub(crate) fn with_ecn_mark(self) -> Self {
+        Self(self.0 | Self::ECN_MARKED)
+    }
+
+    /// ECN codepoint of a data packet.
+    #[inline(always)]
+    #[must_use]
+    pub fn ecn(self) -> Ecn {
+        if self.0 & Self::ECN_MARKED != 0 {
+            Ecn::Ce
+        } else if self.0 & Self::ECN_CAPABLE != 0 {
+            Ecn::Ect0
+        } else {
+            Ecn::NotEct
+        }
     }
 }

@@ -2,18 +2,13 @@
 //! a source selects its variant.
 
 use super::cc::{FractionalReno, Reno};
-use super::headers::HeadersInFlight;
-use super::modern::{AckHeader, DataHeader, OutgoingPacket, PacketReceiver, PacketSender};
-use super::packet_burst::{PacketBurst, store_and_label};
+use super::modern::{Connection, FileClient, FileServer, OutgoingPacket, Segment};
 use super::{
     ArrivalResult, CwndUnit, IdleTime, PacketsToSend, Receiver, ReceivingEnd, Sender, SendingEnd,
     TcpConfig,
 };
-use crate::captured_header::CapturedHeader;
 use crate::file_size::FileSize;
-use crate::packet_label::{PacketKind, PacketLabel};
 use crate::tcp_event::TcpProbe;
-use tcpcast_link::Ecn;
 use tcpcast_link::random::{RandomSource, RandomStream};
 use tcpcast_link::time::{NEVER, Nanos};
 
@@ -23,13 +18,10 @@ use tcpcast_link::time::{NEVER, Nanos};
 #[repr(C)]
 pub struct AnySender {
     end: SenderKind,
-    headers: HeadersInFlight<DataHeader>,
     /// Time of the pacing event in the event queue.
     scheduled_pacing: Nanos,
     /// Cached lower bound of the timer's expiry.
     cached_deadline_lower_bound: Nanos,
-    /// Storage for the header of a reordered packet.
-    spare: DataHeader,
     /// Packets released by a classic sender and not yet sent.
     released: PacketsToSend,
     seeds: Option<RandomStream>,
@@ -46,7 +38,7 @@ enum SenderKind {
     None,
     Packets(Box<Sender<Reno>>),
     Bytes(Box<Sender<FractionalReno>>),
-    Modern(Box<PacketSender>),
+    Modern(Box<FileServer>),
 }
 
 impl Default for AnySender {
@@ -54,10 +46,8 @@ impl Default for AnySender {
         Self {
             end: SenderKind::None,
             released: PacketsToSend::default(),
-            headers: HeadersInFlight::default(),
             scheduled_pacing: NEVER,
             cached_deadline_lower_bound: 0,
-            spare: DataHeader::default(),
             seeds: None,
             opened_at: None,
             acked: 0,
@@ -116,7 +106,7 @@ impl SendingEnd for AnySender {
                     before.restart_connection(now, file, seed, rules, probe)
                 }
                 end => {
-                    let sender = PacketSender::start_connection(now, file, seed, rules, probe);
+                    let sender = FileServer::start_connection(now, file, seed, rules, probe);
                     *end = SenderKind::Modern(Box::new(sender));
                 }
             }
@@ -163,14 +153,14 @@ impl SendingEnd for AnySender {
 
     #[inline(always)]
     fn timer_deadline(&self) -> Nanos {
-        each!(&self.end, sender => sender.timer_deadline(), NEVER)
+        self.modern_end().map_or_else(|| self.classic_deadline(), Connection::sender_deadline)
     }
 
     #[inline(always)]
     fn cache_deadline_lower_bound(&mut self) -> Nanos {
-        self.cached_deadline_lower_bound = match &self.end {
-            SenderKind::Modern(sender) => sender.deadline_lower_bound(),
-            _ => self.classic_deadline(),
+        self.cached_deadline_lower_bound = match self.modern_end() {
+            Some(connection) => connection.sender_deadline_lower_bound(),
+            None => self.classic_deadline(),
         };
         self.cached_deadline_lower_bound
     }
@@ -203,14 +193,14 @@ impl SendingEnd for AnySender {
         &mut self,
         now: Nanos,
         ack: u32,
-        header: &AckHeader,
+        segment: &Segment,
         tcp: &TcpConfig,
         probe: &mut impl TcpProbe,
     ) -> PacketsToSend {
         if let (SenderKind::Modern(sender), Some(rules)) = (&mut self.end, &tcp.modern) {
-            sender.on_ack(now, header, rules, probe);
+            sender.on_segment(now, segment, rules, probe);
         } else {
-            self.on_classic_ack(now, ack, tcp, probe);
+            self.on_classic_ack(now, ack, segment, tcp, probe);
         }
         PacketsToSend::default()
     }
@@ -224,7 +214,7 @@ impl SendingEnd for AnySender {
         dispatch!(
             self, tcp,
             sender => sender.on_timer(now, tcp, probe),
-            (sender, rules) => sender.on_timer(now, rules, probe)
+            (sender, _rules) => sender.on_timer(now, probe)
         );
         PacketsToSend::default()
     }
@@ -235,19 +225,13 @@ impl SendingEnd for AnySender {
         now: Nanos,
         tcp: &TcpConfig,
         probe: &mut impl TcpProbe,
-        mut send: impl FnMut(u32, PacketLabel),
+        mut send: impl FnMut(&OutgoingPacket),
     ) {
-        let Self { end, released, headers, .. } = self;
-        if let (SenderKind::Modern(sender), Some(rules)) = (end, &tcp.modern) {
-            if !sender.report_window_if_idle(now, rules, probe) {
-                PacketBurst { sender, headers, now, rules, probe, send }.send_burst();
-            }
-            return;
+        if let (SenderKind::Modern(sender), Some(rules)) = (&mut self.end, &tcp.modern) {
+            return sender.transmit(now, rules, probe, send);
         }
-        while let Some((number, kind)) = released.take_first() {
-            let packet =
-                OutgoingPacket { number, kind, header: DataHeader::default(), short: None };
-            send(number, store_and_label(headers, &packet));
+        while let Some((number, kind)) = self.released.take_first() {
+            send(&OutgoingPacket { number, kind, short: None, segment: Segment::default() });
         }
     }
 
@@ -266,28 +250,8 @@ impl SendingEnd for AnySender {
     }
 
     #[inline(always)]
-    fn take_arriving_header(&mut self, label: PacketLabel) -> &DataHeader {
-        let header = self.headers.take_in_any_order(label, &mut self.spare);
-        header.record_ecn_mark(label.ecn() == Ecn::Ce);
-        header
-    }
-
-    #[inline(always)]
-    fn remove_lost_header(&mut self, label: PacketLabel) {
-        self.headers.take_in_any_order(label, &mut self.spare);
-    }
-
-    fn captured_header(&self, label: PacketLabel) -> CapturedHeader {
-        let header = self.headers.header_in_flight(label);
-        header.map_or_else(CapturedHeader::default, |header| header.captured_header(label.ecn()))
-    }
-
-    #[inline(always)]
     fn next_paced_time(&self) -> Nanos {
-        match &self.end {
-            SenderKind::Modern(sender) => sender.next_paced_time(),
-            SenderKind::None | SenderKind::Packets(_) | SenderKind::Bytes(_) => NEVER,
-        }
+        self.modern_end().map_or(NEVER, |connection| connection.sender().next_paced_time())
     }
 
     fn scheduled_pacing_time_mut(&mut self) -> &mut Nanos {
@@ -301,12 +265,12 @@ impl SendingEnd for AnySender {
 
     #[inline(always)]
     fn prefetch_second(&self) -> u64 {
-        self.headers.prefetch() ^ self.modern_end().map_or(0, PacketSender::prefetch)
+        self.modern_end().map_or(0, Connection::prefetch_sender)
     }
 
     #[inline(always)]
     fn prefetch_third(&self) -> u64 {
-        self.modern_end().map_or(0, PacketSender::prefetch_second)
+        self.modern_end().map_or(0, Connection::prefetch_sender_second)
     }
 }
 
@@ -319,14 +283,29 @@ impl AnySender {
 
     #[inline(never)]
     fn classic_deadline(&self) -> Nanos {
-        each!(&self.end, sender => sender.timer_deadline(), NEVER)
+        match &self.end {
+            SenderKind::Packets(sender) => sender.timer_deadline(),
+            SenderKind::Bytes(sender) => sender.timer_deadline(),
+            SenderKind::Modern(_) | SenderKind::None => NEVER,
+        }
     }
 
     #[inline(never)]
-    fn on_classic_ack(&mut self, now: Nanos, ack: u32, tcp: &TcpConfig, probe: &mut impl TcpProbe) {
+    fn on_classic_ack(
+        &mut self,
+        now: Nanos,
+        ack: u32,
+        segment: &Segment,
+        tcp: &TcpConfig,
+        probe: &mut impl TcpProbe,
+    ) {
         match &mut self.end {
-            SenderKind::Packets(sender) => self.released = sender.on_ack(now, ack, &(), tcp, probe),
-            SenderKind::Bytes(sender) => self.released = sender.on_ack(now, ack, &(), tcp, probe),
+            SenderKind::Packets(sender) => {
+                self.released = sender.on_ack(now, ack, segment, tcp, probe)
+            }
+            SenderKind::Bytes(sender) => {
+                self.released = sender.on_ack(now, ack, segment, tcp, probe)
+            }
             SenderKind::Modern(_) | SenderKind::None => (),
         }
     }
@@ -334,9 +313,9 @@ impl AnySender {
 
 impl AnySender {
     #[inline(always)]
-    fn modern_end(&self) -> Option<&PacketSender> {
+    fn modern_end(&self) -> Option<&Connection> {
         match &self.end {
-            SenderKind::Modern(sender) => Some(sender),
+            SenderKind::Modern(sender) => Some(sender.connection()),
             _ => None,
         }
     }
@@ -348,55 +327,46 @@ impl AnySender {
 
 /// Receiving end of one source, for any TCP variant.
 #[derive(Clone, Debug, Default)]
-pub struct AnyReceiver {
-    end: ReceiverKind,
-    headers: HeadersInFlight<AckHeader>,
-}
-
-#[derive(Clone, Debug, Default)]
-enum ReceiverKind {
+pub enum AnyReceiver {
     /// Nothing was received yet.
     #[default]
     None,
+    /// A classic receiver.
     Classic(Box<Receiver>),
-    Modern(Box<PacketReceiver>),
+    /// A client with its connection.
+    Modern(Box<FileClient>),
 }
 
 impl AnyReceiver {
     #[inline(always)]
-    fn modern_end(&self) -> Option<&PacketReceiver> {
-        match &self.end {
-            ReceiverKind::Modern(receiver) => Some(receiver),
+    fn modern_end(&self) -> Option<&FileClient> {
+        match self {
+            Self::Modern(receiver) => Some(receiver),
             _ => None,
         }
     }
 }
 
 impl ReceivingEnd for AnyReceiver {
-    type DataHeader = DataHeader;
-    type AckHeader = AckHeader;
-
     fn start_connection(&mut self, tcp: &TcpConfig) {
-        match (&mut self.end, &tcp.modern) {
-            (ReceiverKind::Classic(receiver), None) => receiver.start_connection(tcp),
-            (ReceiverKind::Modern(receiver), Some(rules)) => {
-                **receiver = PacketReceiver::new_connection(rules);
+        match (&mut *self, &tcp.modern) {
+            (Self::Classic(receiver), None) => receiver.start_connection(tcp),
+            (Self::Modern(receiver), Some(rules)) => {
+                **receiver = FileClient::new_connection(rules);
             }
-            (end, Some(rules)) => {
-                *end = ReceiverKind::Modern(Box::new(PacketReceiver::new_connection(rules)))
-            }
-            (end, None) => *end = ReceiverKind::Classic(Box::default()),
+            (end, Some(rules)) => *end = Self::Modern(Box::new(FileClient::new_connection(rules))),
+            (end, None) => *end = Self::Classic(Box::default()),
         }
     }
 
     fn open_connection(&mut self, now: Nanos, seed: u64, tcp: &TcpConfig) {
-        if let (ReceiverKind::Modern(receiver), Some(rules)) = (&mut self.end, &tcp.modern) {
+        if let (Self::Modern(receiver), Some(rules)) = (self, &tcp.modern) {
             receiver.connect(now, seed, rules);
         }
     }
 
     fn abandon_connection(&mut self) {
-        if let ReceiverKind::Modern(receiver) = &mut self.end {
+        if let Self::Modern(receiver) = self {
             receiver.abandon_connection();
         }
     }
@@ -406,77 +376,53 @@ impl ReceivingEnd for AnyReceiver {
         &mut self,
         now: Nanos,
         number: u32,
-        header: &DataHeader,
+        segment: &Segment,
         tcp: &TcpConfig,
-        ack_header: &mut AckHeader,
+        answer: &mut Segment,
     ) -> ArrivalResult {
-        match (&mut self.end, &tcp.modern) {
-            (ReceiverKind::Modern(receiver), Some(rules)) => {
-                let (distinct, ack) = receiver.on_data(now, number, header, rules, ack_header);
+        match (&mut *self, &tcp.modern) {
+            (Self::Modern(receiver), Some(rules)) => {
+                let (distinct, ack) = receiver.on_segment(now, segment, rules, answer);
                 ArrivalResult { distinct, ack }
             }
-            (ReceiverKind::Classic(receiver), _) => {
-                receiver.on_data(now, number, &(), tcp, &mut ())
-            }
-            (ReceiverKind::Modern(_), None) | (ReceiverKind::None, _) => {
+            (Self::Classic(receiver), _) => receiver.on_data(now, number, segment, tcp, answer),
+            (Self::Modern(_), None) | (Self::None, _) => {
                 ArrivalResult { distinct: false, ack: None }
             }
         }
     }
 
     fn packets_in_order(&self) -> u32 {
-        match &self.end {
-            ReceiverKind::None => 0,
-            ReceiverKind::Classic(receiver) => receiver.packets_in_order(),
-            ReceiverKind::Modern(receiver) => receiver.packets_in_order(),
+        match self {
+            Self::None => 0,
+            Self::Classic(receiver) => receiver.packets_in_order(),
+            Self::Modern(receiver) => receiver.packets_in_order(),
         }
     }
 
     #[inline(always)]
     fn ack_deadline(&self) -> Nanos {
-        match &self.end {
-            ReceiverKind::None => NEVER,
-            ReceiverKind::Classic(receiver) => receiver.ack_deadline(),
-            ReceiverKind::Modern(receiver) => receiver.ack_deadline(),
+        match self {
+            Self::None => NEVER,
+            Self::Classic(receiver) => receiver.ack_deadline(),
+            Self::Modern(receiver) => receiver.deadline(),
         }
     }
 
-    fn on_ack_timer(&mut self, now: Nanos, tcp: &TcpConfig, header: &mut AckHeader) -> Option<u32> {
-        match (&mut self.end, &tcp.modern) {
-            (ReceiverKind::Modern(receiver), Some(rules)) => receiver.on_timer(now, rules, header),
-            (ReceiverKind::Classic(receiver), _) => receiver.on_ack_timer(now, tcp, &mut ()),
-            (ReceiverKind::Modern(_), None) | (ReceiverKind::None, _) => None,
+    fn on_ack_timer(&mut self, now: Nanos, tcp: &TcpConfig, answer: &mut Segment) -> Option<u32> {
+        match (&mut *self, &tcp.modern) {
+            (Self::Modern(receiver), Some(rules)) => receiver.on_timer(now, rules, answer),
+            (Self::Classic(receiver), _) => receiver.on_ack_timer(now, tcp, answer),
+            (Self::Modern(_), None) | (Self::None, _) => None,
         }
     }
 
     #[inline(always)]
-    fn poll_ack(&mut self, tcp: &TcpConfig) -> Option<(u32, AckHeader)> {
-        let (ReceiverKind::Modern(receiver), Some(rules)) = (&mut self.end, &tcp.modern) else {
-            return None;
-        };
-        if !receiver.is_ack_due() {
-            return None;
+    fn poll_ack(&mut self, now: Nanos, tcp: &TcpConfig, answer: &mut Segment) -> Option<u32> {
+        match (self, &tcp.modern) {
+            (Self::Modern(receiver), Some(rules)) => receiver.poll_answer(now, rules, answer),
+            _ => None,
         }
-        let mut header = AckHeader::EMPTY;
-        receiver.poll_ack(rules, &mut header).map(|number| (number, header))
-    }
-
-    #[inline(always)]
-    fn store_header(&mut self, header: &AckHeader, _serial: u16) -> PacketLabel {
-        PacketLabel::with_token(PacketKind::Ack, self.headers.store_header(*header))
-    }
-
-    #[inline(always)]
-    fn take_arriving_header(&mut self, label: PacketLabel) -> &AckHeader {
-        let header = self.headers.take_header_in_order(label);
-        debug_assert!(header.is_some(), "a later acknowledgement has overtaken this one");
-        header.unwrap_or(&AckHeader::EMPTY)
-    }
-
-    fn captured_header(&self, label: PacketLabel) -> CapturedHeader {
-        self.headers
-            .header_in_flight(label)
-            .map_or_else(CapturedHeader::default, AckHeader::captured_header)
     }
 
     #[inline(always)]
@@ -486,11 +432,11 @@ impl ReceivingEnd for AnyReceiver {
 
     #[inline(always)]
     fn prefetch_second(&self) -> u64 {
-        self.modern_end().map_or(0, PacketReceiver::prefetch)
+        self.modern_end().map_or(0, FileClient::prefetch)
     }
 
     #[inline(always)]
     fn prefetch_third(&self) -> u64 {
-        self.modern_end().map_or(0, PacketReceiver::prefetch_second)
+        self.modern_end().map_or(0, FileClient::prefetch_second)
     }
 }

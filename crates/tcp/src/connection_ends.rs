@@ -1,8 +1,7 @@
 //! Traits of the two ends of a connection, implemented by all TCP variants.
 
 use super::{ArrivalResult, PacketsToSend, TcpConfig};
-use crate::captured_header::CapturedHeader;
-use crate::packet_label::{PacketKind, PacketLabel};
+use crate::modern::{OutgoingPacket, Segment};
 use crate::tcp_event::TcpProbe;
 use tcpcast_link::random::RandomStream;
 use tcpcast_link::time::{NEVER, Nanos};
@@ -17,7 +16,7 @@ pub trait SendingEnd: Default {
     const HAS_LOSS_FEEDBACK: bool = false;
 
     /// Whether packets are fetched with `poll_transmit`, not returned by the event methods. Packets
-    /// of polled senders carry headers and can be paced.
+    /// of polled senders carry segments and can be paced.
     const IS_POLLED: bool = false;
 
     /// Creates the end of a source; `seeds` determines the random choices of its connections.
@@ -81,12 +80,13 @@ pub trait SendingEnd: Default {
         0
     }
 
-    /// An acknowledgement arrives; `ack` is the next packet that the receiver expects.
+    /// An acknowledgement arrives; `ack` is the next packet that the receiver expects, and `segment`
+    /// is empty unless the receiver is modern.
     fn on_ack(
         &mut self,
         now: Nanos,
         ack: u32,
-        header: &AckHeaderOf<Self>,
+        segment: &Segment,
         tcp: &TcpConfig,
         probe: &mut impl TcpProbe,
     ) -> PacketsToSend;
@@ -102,7 +102,7 @@ pub trait SendingEnd: Default {
         _now: Nanos,
         _tcp: &TcpConfig,
         _probe: &mut impl TcpProbe,
-        _send: impl FnMut(u32, PacketLabel),
+        _send: impl FnMut(&OutgoingPacket),
     ) {
     }
 
@@ -124,18 +124,6 @@ pub trait SendingEnd: Default {
     /// Random seed for the connection at the receiving end, if that end opens the connection.
     fn draw_connection_seed(&mut self) -> u64 {
         0
-    }
-
-    /// Removes and returns the header of an arriving data packet.
-    fn take_arriving_header(&mut self, label: PacketLabel) -> &DataHeaderOf<Self>;
-
-    /// Removes the header of a lost data packet.
-    #[inline(always)]
-    fn remove_lost_header(&mut self, _label: PacketLabel) {}
-
-    /// Header of a data packet in flight, as captures show it.
-    fn captured_header(&self, _label: PacketLabel) -> CapturedHeader {
-        CapturedHeader::default()
     }
 
     /// Time at which the pacer allows the next packet, [`NEVER`] if none waits. Poll again then.
@@ -179,12 +167,6 @@ pub trait SendingEnd: Default {
     }
 }
 
-/// Header of data packets sent by `S`.
-pub type DataHeaderOf<S> = <<S as SendingEnd>::Receiver as ReceivingEnd>::DataHeader;
-
-/// Header of acknowledgements sent to `S`.
-pub type AckHeaderOf<S> = <<S as SendingEnd>::Receiver as ReceivingEnd>::AckHeader;
-
 /// Idle time of a sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IdleTime {
@@ -196,11 +178,6 @@ pub struct IdleTime {
 
 /// Receiving end.
 pub trait ReceivingEnd: Default {
-    /// Header of data packets in addition to their number; `()` for the classic ends.
-    type DataHeader;
-    /// Header of acknowledgements in addition to the expected packet number.
-    type AckHeader: Default;
-
     /// Starts a new connection.
     fn start_connection(&mut self, tcp: &TcpConfig);
 
@@ -210,15 +187,15 @@ pub trait ReceivingEnd: Default {
     /// The application has gone: the connection is not opened.
     fn abandon_connection(&mut self) {}
 
-    /// A data packet arrives. Fills in `ack_header`, which must be empty, if an acknowledgement is
-    /// due now.
+    /// A data packet arrives. Modern receivers read its segment, and replace `answer` if an
+    /// acknowledgement is due now.
     fn on_data(
         &mut self,
         now: Nanos,
         number: u32,
-        header: &Self::DataHeader,
+        segment: &Segment,
         tcp: &TcpConfig,
-        ack_header: &mut Self::AckHeader,
+        answer: &mut Segment,
     ) -> ArrivalResult;
 
     /// Data packets received in order.
@@ -230,33 +207,13 @@ pub trait ReceivingEnd: Default {
     fn ack_deadline(&self) -> Nanos;
 
     /// The delayed acknowledgement is due.
-    fn on_ack_timer(
-        &mut self,
-        now: Nanos,
-        tcp: &TcpConfig,
-        ack_header: &mut Self::AckHeader,
-    ) -> Option<u32>;
+    fn on_ack_timer(&mut self, now: Nanos, tcp: &TcpConfig, answer: &mut Segment) -> Option<u32>;
 
     /// Returns a further acknowledgement to send now, after the acknowledgement that was just
     /// returned.
     #[inline(always)]
-    fn poll_ack(&mut self, _tcp: &TcpConfig) -> Option<(u32, Self::AckHeader)> {
+    fn poll_ack(&mut self, _now: Nanos, _tcp: &TcpConfig, _answer: &mut Segment) -> Option<u32> {
         None
-    }
-
-    /// Stores the header of an acknowledgement until it arrives and returns its label; `serial` is
-    /// the serial number of the packet that caused the acknowledgement.
-    #[inline(always)]
-    fn store_header(&mut self, _header: &Self::AckHeader, serial: u16) -> PacketLabel {
-        PacketLabel::new(PacketKind::Ack, serial)
-    }
-
-    /// Removes and returns the header of an arriving acknowledgement.
-    fn take_arriving_header(&mut self, label: PacketLabel) -> &Self::AckHeader;
-
-    /// Header of an acknowledgement in flight, as captures show it.
-    fn captured_header(&self, _label: PacketLabel) -> CapturedHeader {
-        CapturedHeader::default()
     }
 
     /// See [`SendingEnd::prefetch`].
@@ -283,9 +240,6 @@ pub trait ReceivingEnd: Default {
 pub struct PerPacketAckReceiver;
 
 impl ReceivingEnd for PerPacketAckReceiver {
-    type DataHeader = ();
-    type AckHeader = ();
-
     fn start_connection(&mut self, _tcp: &TcpConfig) {}
 
     #[inline]
@@ -293,9 +247,9 @@ impl ReceivingEnd for PerPacketAckReceiver {
         &mut self,
         _now: Nanos,
         number: u32,
-        _header: &(),
+        _segment: &Segment,
         _tcp: &TcpConfig,
-        _ack_header: &mut (),
+        _answer: &mut Segment,
     ) -> ArrivalResult {
         ArrivalResult { distinct: true, ack: Some(number) }
     }
@@ -304,12 +258,12 @@ impl ReceivingEnd for PerPacketAckReceiver {
         NEVER
     }
 
-    fn on_ack_timer(&mut self, _now: Nanos, _tcp: &TcpConfig, _header: &mut ()) -> Option<u32> {
+    fn on_ack_timer(
+        &mut self,
+        _now: Nanos,
+        _tcp: &TcpConfig,
+        _answer: &mut Segment,
+    ) -> Option<u32> {
         None
-    }
-
-    #[inline(always)]
-    fn take_arriving_header(&mut self, _label: PacketLabel) -> &() {
-        &()
     }
 }

@@ -3,24 +3,20 @@
 //! The crate has no network, no clock and no I/O: whoever owns an end calls it with the time `now`.
 
 mod any;
-mod captured_header;
 pub mod classic;
 mod connection_ends;
 mod file_size;
-mod headers;
 mod instant;
 pub mod modern;
-mod packet_burst;
-mod packet_label;
+mod packet_kind;
 mod tcp_event;
 
 pub use any::{AnyReceiver, AnySender};
-pub use captured_header::CapturedHeader;
 pub use classic::{ArrivalResult, PacketsToSend, Receiver, RtoEstimator, Sender, cc};
-pub use connection_ends::{AckHeaderOf, IdleTime, PerPacketAckReceiver, ReceivingEnd, SendingEnd};
+pub use connection_ends::{IdleTime, PerPacketAckReceiver, ReceivingEnd, SendingEnd};
 pub use file_size::FileSize;
 pub use instant::{InstantFeedbackSender, InstantLossRules, WindowGrowthCondition};
-pub use packet_label::{HEADER_BYTES, PacketKind, PacketLabel, TIMESTAMP_BYTES};
+pub use packet_kind::{HEADER_BYTES, PacketKind, TIMESTAMP_BYTES};
 pub use tcp_event::{TcpEvent, TcpProbe, TimeoutState};
 
 use modern::{HandshakeKind, ModernTcpConfig};

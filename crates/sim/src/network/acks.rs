@@ -8,7 +8,8 @@ use crate::event_queue::PacketPlace;
 use crate::packet::Packet;
 use crate::probe::{SenderListener, SourceRecord, TapPlace};
 use crate::queue::QueueDiscipline;
-use tcpcast_tcp::{AckHeaderOf, PacketsToSend, ReceivingEnd, SendingEnd};
+use tcpcast_tcp::modern::Segment;
+use tcpcast_tcp::{PacketsToSend, SendingEnd};
 
 impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, HAS_TAPS, HAS_HOP> {
     /// Sends an acknowledgement. It reaches the return bottleneck at the virtual time `now` -
@@ -19,19 +20,19 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
         source: &mut SimulatedSource<S>,
         path: &ClassPath,
         ack: Packet,
-        header: &AckHeaderOf<S>,
+        segment: &Segment,
     ) {
         let reached = self.now - self.return_lookahead;
         source.return_free = reached.max(source.return_free + path.egress.ack_time);
         if source.return_free == reached {
             if HAS_TAPS || HAS_HOP || !S::IS_POLLED {
-                let ack = store_ack_header(source, ack, header);
+                let ack = self.store_segment(source, ack, segment);
                 self.send_stored_ack(source, path, reached, ack, false);
             } else {
-                self.send_ack_or_store_header(source, path, reached, ack, header);
+                self.send_ack_or_store_segment(source, path, reached, ack, segment);
             }
         } else {
-            let ack = store_ack_header(source, ack, header);
+            let ack = self.store_segment(source, ack, segment);
             self.schedule_waiting_ack(source, path, reached, ack);
         }
     }
@@ -42,10 +43,10 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
         &mut self,
         source: &mut SimulatedSource<S>,
         path: &ClassPath,
-        acks: [(Packet, AckHeaderOf<S>); 2],
+        acks: [(Packet, Segment); 2],
     ) {
         let reached = self.now - self.return_lookahead;
-        let acks = acks.map(|(ack, header)| store_ack_header(source, ack, &header));
+        let acks = acks.map(|(ack, segment)| self.store_segment(source, ack, &segment));
         for ack in acks {
             source.return_free = reached.max(source.return_free + path.egress.ack_time);
             self.schedule_waiting_ack(source, path, reached, ack);
@@ -70,15 +71,15 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
     }
 
     /// Sends an acknowledgement over the return path without taps. Usually the acknowledgement
-    /// reaches its sender before any other event; then its header need not be stored.
+    /// reaches its sender before any other event; then its segment need not be stored.
     #[inline(always)]
-    fn send_ack_or_store_header<S: SendingEnd>(
+    fn send_ack_or_store_segment<S: SendingEnd>(
         &mut self,
         source: &mut SimulatedSource<S>,
         path: &ClassPath,
         reached: Nanos,
         ack: Packet,
-        header: &AckHeaderOf<S>,
+        segment: &Segment,
     ) {
         let leaves = self.return_link.transmit_cached_length(reached);
         let due = self.ack_arrival_at_sender(source, path, leaves);
@@ -86,11 +87,11 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
             self.now = due;
             if source.connection == ack.connection() {
                 let SimulatedSource { sender, record, .. } = source;
-                let sent = self.pass_ack_to_sender(sender, record, path, &ack, header);
+                let sent = self.pass_ack_to_sender(sender, record, path, &ack, segment);
                 self.finish_transfer_or_send(source, path, ack, sent);
             }
         } else {
-            let ack = store_ack_header(source, ack, header);
+            let ack = self.store_segment(source, ack, segment);
             self.events.schedule_packet(PacketPlace::Sender, source.record.class(), due, ack);
         }
     }
@@ -111,7 +112,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
         }
         let leaves = self.return_link.transmit_cached_length(reached);
         if HAS_TAPS && self.capturing {
-            let shown = source.receiver.captured_header(ack.label());
+            let shown = self.captured_header::<S>(&ack);
             if !waited {
                 self.pass_to_captures(
                     TapPlace::Receiver,
@@ -165,30 +166,30 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
         ack: Packet,
     ) {
         self.report_packet_at_tap(source, TapPlace::Sender, self.current_sender_time(), &ack);
-        let SimulatedSource { receiver, sender, record, connection, .. } = source;
-        let header = receiver.take_arriving_header(ack.label());
-        if *connection != ack.connection() {
-            return;
+        if S::IS_POLLED {
+            return self.process_stored_ack(source, path, ack);
         }
-        let sent = if S::IS_POLLED {
-            self.pass_ack_with_stored_header(sender, record, path, &ack, header)
-        } else {
-            self.pass_ack_to_sender(sender, record, path, &ack, header)
-        };
-        self.finish_transfer_or_send(source, path, ack, sent);
+        if source.connection == ack.connection() {
+            let SimulatedSource { sender, record, .. } = source;
+            let sent = self.pass_ack_to_sender(sender, record, path, &ack, &Segment::default());
+            self.finish_transfer_or_send(source, path, ack, sent);
+        }
     }
 
-    /// Passes an acknowledgement with a stored header, which is rare, to a polled sender.
+    /// Processes an acknowledgement with a stored segment, which is rare.
     #[inline(never)]
-    fn pass_ack_with_stored_header<S: SendingEnd>(
+    fn process_stored_ack<S: SendingEnd>(
         &mut self,
-        sender: &mut S,
-        record: &mut SourceRecord,
+        source: &mut SimulatedSource<S>,
         path: &ClassPath,
-        ack: &Packet,
-        header: &AckHeaderOf<S>,
-    ) -> PacketsToSend {
-        self.pass_ack_to_sender(sender, record, path, ack, header)
+        ack: Packet,
+    ) {
+        let segment = *self.segments.remove(ack.label());
+        if source.connection == ack.connection() {
+            let SimulatedSource { sender, record, .. } = source;
+            let sent = self.pass_ack_to_sender(sender, record, path, &ack, &segment);
+            self.finish_transfer_or_send(source, path, ack, sent);
+        }
     }
 
     /// Passes an acknowledgement of the current connection to its sender.
@@ -199,11 +200,27 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
         record: &mut SourceRecord,
         path: &ClassPath,
         ack: &Packet,
-        header: &AckHeaderOf<S>,
+        segment: &Segment,
     ) -> PacketsToSend {
         let now = self.current_sender_time();
         let listener = &mut SenderListener::new(&mut self.probes, record, ack.source());
-        sender.on_ack(now, ack.number(), header, &path.tcp, listener)
+        sender.on_ack(now, ack.number(), segment, &path.tcp, listener)
+    }
+
+    /// Stores the segment of an acknowledgement until it arrives.
+    #[inline(always)]
+    fn store_segment<S: SendingEnd>(
+        &mut self,
+        source: &mut SimulatedSource<S>,
+        ack: Packet,
+        segment: &Segment,
+    ) -> Packet {
+        if !S::IS_POLLED {
+            return ack;
+        }
+        let label = self.segments.store_ack(segment, source.ack_serial);
+        source.ack_serial = source.ack_serial.wrapping_add(1);
+        ack.with_label(label)
     }
 
     /// Ends the transfer if the sender has finished; otherwise sends the next packets.
@@ -221,14 +238,4 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
             self.send_packets_and_set_timer(source, path, ack, sent);
         }
     }
-}
-
-/// Stores the header of an acknowledgement at its receiver until it arrives.
-#[inline(always)]
-fn store_ack_header<S: SendingEnd>(
-    source: &mut SimulatedSource<S>,
-    ack: Packet,
-    header: &AckHeaderOf<S>,
-) -> Packet {
-    ack.with_label(source.receiver.store_header(header, ack.label().serial()))
 }

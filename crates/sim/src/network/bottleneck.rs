@@ -90,8 +90,8 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
         path: &ClassPath,
         packet: &Packet,
     ) -> EnqueueOutcome {
+        let short = self.length_of_short_packet::<S>(packet);
         let Self { queue, link, probes, now, .. } = self;
-        let short = if S::IS_POLLED { packet.label().length_of_short_packet() } else { None };
         let is_other_length = Q::ANY_LENGTH && path.packet_bytes != link.cached_length();
         match short.or(is_other_length.then_some(path.packet_bytes)) {
             Some(bytes) => link.call_with_temporary_length(bytes, |link| {

@@ -2,7 +2,7 @@
 
 use super::Network;
 use super::path::{ClassPath, DeliveryStatistics};
-use super::send::{is_full_packet, transmission_time_on};
+use super::send::is_full_packet;
 use super::source::SimulatedSource;
 use crate::clock::Nanos;
 use crate::event_queue::PacketPlace;
@@ -11,7 +11,8 @@ use crate::loss::LossPlace;
 use crate::packet::{Packet, PacketKind, PacketLabel};
 use crate::probe::TapPlace;
 use crate::queue::QueueDiscipline;
-use tcpcast_tcp::{AckHeaderOf, ReceivingEnd, SendingEnd};
+use tcpcast_tcp::modern::Segment;
+use tcpcast_tcp::{ReceivingEnd, SendingEnd};
 
 impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, HAS_TAPS, HAS_HOP> {
     /// Forwards a packet that enters the egress link at `enters` to its receiver. The next event is
@@ -29,7 +30,8 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
                 return self.on_access_drop(at, source, packet);
             }
         }
-        let (idle, due) = transmit_on_egress(source, path, enters, &packet);
+        let time = self.transmission_time_on::<S>(&path.egress, &packet);
+        let (idle, due) = transmit_on_egress(source, path, enters, time);
         match &path.noise {
             None => self.schedule_processing_at_host(source, path, idle, due, packet),
             Some(noise) => self.schedule_processing_at_late_host(source, noise, idle, due, packet),
@@ -76,7 +78,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
         }
         if path.egress_loses_behind && self.access_loss.loses_on_egress(LossPlace::Behind, index) {
             source.egress_free =
-                source.egress_free.max(enters) + transmission_time_on::<S>(link, &packet);
+                source.egress_free.max(enters) + self.transmission_time_on::<S>(link, &packet);
             return Some(source.egress_free);
         }
         None
@@ -152,19 +154,20 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
         if source.received != packet.connection() {
             if S::IS_POLLED && path.tcp.has_handshake() {
                 // A late packet of an earlier connection.
-                source.sender.remove_lost_header(packet.label());
+                self.segments.remove(packet.label());
                 return;
             }
             source.received = packet.connection();
             source.receiver.start_connection(&path.tcp);
         }
-        let header = source.sender.take_arriving_header(packet.label());
-        let mut ack_header = AckHeaderOf::<S>::default();
-        let number = packet.number();
-        let arrival = source.receiver.on_data(arrived, number, header, &path.tcp, &mut ack_header);
+        let (tcp, mut answer) = (&path.tcp, Segment::default());
+        let short = self.length_of_short_packet::<S>(&packet);
+        let segment =
+            if S::IS_POLLED { self.segments.remove(packet.label()) } else { &Segment::default() };
+        let arrival = source.receiver.on_data(arrived, packet.number(), segment, tcp, &mut answer);
         self.probes.count_delivery(&source.record, arrival.distinct);
         if S::IS_POLLED {
-            self.count_short_and_spurious_packets(source, path, &packet, arrival.distinct);
+            self.count_short_and_spurious_packets(source, path, &packet, arrival.distinct, short);
         }
         if path.progress == DeliveryStatistics::LastOfFile {
             source.record.record_data_arrival(arrived, arrival.distinct);
@@ -178,15 +181,13 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
             let ack =
                 packet.with_number_and_label(number, PacketLabel::new(PacketKind::Ack, serial));
             if S::IS_POLLED {
-                if let Some((number, second)) = source.receiver.poll_ack(&path.tcp) {
-                    let acks = [
-                        (ack, ack_header),
-                        (ack.with_number_and_label(number, ack.label()), second),
-                    ];
-                    return self.send_two_new_acks(source, path, acks);
+                let mut second = Segment::default();
+                if let Some(number) = source.receiver.poll_ack(arrived, tcp, &mut second) {
+                    let later = ack.with_number_and_label(number, ack.label());
+                    return self.send_two_new_acks(source, path, [(ack, answer), (later, second)]);
                 }
             }
-            self.send_new_ack(source, path, ack, &ack_header);
+            self.send_new_ack(source, path, ack, &answer);
         } else {
             self.set_ack_timer(source, path, packet.source());
         }
@@ -200,9 +201,10 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
         path: &ClassPath,
         packet: &Packet,
         distinct: bool,
+        short: Option<u32>,
     ) {
         if distinct {
-            if let Some(bytes) = packet.label().length_of_short_packet() {
+            if let Some(bytes) = short {
                 self.probes.count_short_delivery(&source.record, path.packet_bytes - bytes);
             }
         } else if packet.number() != 0 && !source.sender.is_handshake_pending() {
@@ -238,17 +240,16 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
     }
 }
 
-/// Occupies the egress link with a packet. Returns whether the link was idle, and the time of the
+/// Occupies the egress link for the transmission `time` of a packet. Returns whether the link was idle, and the time of the
 /// event that processes the packet, before host noise is added.
 #[inline(always)]
 fn transmit_on_egress<S: SendingEnd>(
     source: &mut SimulatedSource<S>,
     path: &ClassPath,
     enters: Nanos,
-    packet: &Packet,
+    time: Nanos,
 ) -> (bool, Nanos) {
     let idle = source.egress_free <= enters;
-    source.egress_free =
-        source.egress_free.max(enters) + transmission_time_on::<S>(&path.egress, packet);
+    source.egress_free = source.egress_free.max(enters) + time;
     (idle, source.egress_free + path.egress_to_event)
 }

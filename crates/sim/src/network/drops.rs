@@ -10,6 +10,21 @@ use crate::queue::QueueDiscipline;
 use tcpcast_tcp::SendingEnd;
 
 impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, HAS_TAPS, HAS_HOP> {
+    /// Counts a lost data packet, except for packets of earlier connections and packets without
+    /// data.
+    #[inline(always)]
+    fn remove_lost_packet<S: SendingEnd>(
+        &mut self,
+        source: &mut SimulatedSource<S>,
+        packet: &Packet,
+    ) {
+        let counts = packet.connection() == source.connection && packet.number() != 0;
+        source.record.losses += u32::from(counts);
+        if S::IS_POLLED {
+            self.segments.remove(packet.label());
+        }
+    }
+
     #[inline(never)]
     pub(crate) fn on_access_drop<S: SendingEnd>(
         &mut self,
@@ -18,7 +33,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
         packet: Packet,
     ) {
         self.totals.dropped += 1;
-        source.count_lost_packet(&packet);
+        self.remove_lost_packet(source, &packet);
         self.probes.count_access_drop(at, &source.record, &packet);
         self.schedule_loss_feedback(at, source, packet);
     }
@@ -30,7 +45,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
         packet: Packet,
         random: bool,
     ) {
-        source.count_lost_packet(&packet);
+        self.remove_lost_packet(source, &packet);
         self.queue.advance_to(self.now, &mut self.probes);
         self.probes.count_bottleneck_arrival(&source.record, &packet, self.queue.held_packets());
         self.totals.dropped += 1;
@@ -48,7 +63,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
         random: bool,
     ) {
         self.totals.dropped += 1;
-        source.count_lost_packet(&packet);
+        self.remove_lost_packet(source, &packet);
         self.probes.count_hop_drop(stage, at, &source.record, &packet, random);
         self.schedule_loss_feedback(at, source, packet);
     }
@@ -63,7 +78,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
         packet: Packet,
         random: bool,
     ) {
-        source.count_lost_packet(&packet);
+        self.remove_lost_packet(source, &packet);
         self.totals.dropped += 1;
         self.probes.count_bottleneck_drop(at, &source.record, &packet, random);
         self.schedule_loss_feedback(at, source, packet);

@@ -58,6 +58,7 @@ use crate::loss::BottleneckLosses;
 use crate::packet::Packet;
 use crate::population::ScaledPopulation;
 use crate::probe::Probes;
+use crate::segments::SegmentsInFlight;
 use crate::traffic::{SizeOffTimeCoupling, Traffic};
 use access_links::WaitingPacketPool;
 use hops::HopChain;
@@ -106,6 +107,8 @@ pub(crate) struct Network<Q, const HAS_TAPS: bool, const HAS_HOP: bool> {
     /// Packets that the queue dropped after accepting them, with the time; their sources have not
     /// been notified yet.
     pub dropped_from_queue: Vec<(Nanos, Packet)>,
+    /// Segments of polled sources in flight.
+    pub segments: SegmentsInFlight,
     /// Packets that a polled source sends in the current event; empty between events.
     pub burst: Vec<Packet>,
     pub link: Transmitter,

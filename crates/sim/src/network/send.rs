@@ -68,11 +68,14 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
         template: Packet,
     ) {
         let now = self.current_sender_time();
-        let Self { burst, probes, .. } = self;
+        let Self { burst, probes, segments, .. } = self;
         let index = template.source();
-        let listener = &mut SenderListener::new(probes, &mut source.record, index);
-        source.sender.poll_transmit(now, &path.tcp, listener, move |number, label| {
-            burst.push(template.with_number_and_label(number, label));
+        let SimulatedSource { sender, record, data_serial, .. } = source;
+        let listener = &mut SenderListener::new(probes, record, index);
+        sender.poll_transmit(now, &path.tcp, listener, |packet| {
+            let label = segments.store_packet(packet, *data_serial);
+            *data_serial = data_serial.wrapping_add(1);
+            burst.push(template.with_number_and_label(packet.number, label));
         });
         self.set_sender_timer(source, index);
         self.set_pacing_timer(source, path, index);
@@ -142,7 +145,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
         }
         let idle = source.ingress_free <= now;
         source.ingress_free =
-            source.ingress_free.max(now) + transmission_time_on::<S>(link, &packet);
+            source.ingress_free.max(now) + self.transmission_time_on::<S>(link, &packet);
         let mut due = source.ingress_free + link.delay;
         if HAS_HOP && self.hops.starts_with_per_source_hop() {
             let Some(arrival) = self.arrival_at_first_shared_hop(source, path, due, packet) else {
@@ -185,10 +188,27 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
         if path.ingress_loses_behind && self.access_loss.loses_on_ingress(LossPlace::Behind, index)
         {
             source.ingress_free =
-                source.ingress_free.max(now) + transmission_time_on::<S>(link, &packet);
+                source.ingress_free.max(now) + self.transmission_time_on::<S>(link, &packet);
             return Some(source.ingress_free);
         }
         None
+    }
+
+    /// Length of a packet that is shorter than the full packets of its class.
+    #[inline(always)]
+    pub(super) fn length_of_short_packet<S: SendingEnd>(&self, packet: &Packet) -> Option<u32> {
+        if S::IS_POLLED { self.segments.length_of_short_packet(packet.label()) } else { None }
+    }
+
+    /// Transmission time of a packet on an access link.
+    #[inline(always)]
+    pub(super) fn transmission_time_on<S: SendingEnd>(
+        &self,
+        link: &AccessLink,
+        packet: &Packet,
+    ) -> Nanos {
+        let short = self.length_of_short_packet::<S>(packet);
+        short.map_or(link.data_time, |bytes| link.transmission_time_of(bytes))
     }
 
     #[inline(never)]
@@ -231,16 +251,9 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
     }
 }
 
-/// Transmission time of a packet on an access link.
-#[inline(always)]
-pub(super) fn transmission_time_on<S: SendingEnd>(link: &AccessLink, packet: &Packet) -> Nanos {
-    let short = if S::IS_POLLED { packet.label().length_of_short_packet() } else { None };
-    short.map_or(link.data_time, |bytes| link.transmission_time_of(bytes))
-}
-
 /// Whether a packet is full, so that the next packet on the access link follows after the
 /// transmission time of a full packet.
 #[inline(always)]
 pub(super) fn is_full_packet<S: SendingEnd>(packet: &Packet) -> bool {
-    !S::IS_POLLED || packet.label().length_of_short_packet().is_none()
+    !S::IS_POLLED || !packet.label().is_short()
 }

@@ -39,6 +39,9 @@ pub(crate) struct SimulatedSource<S: SendingEnd> {
     /// Connection of the receiver.
     pub received: u32,
     pub size: u32,
+    /// Packets sent by the sender and by the receiver, modulo 2^16.
+    pub data_serial: u16,
+    pub ack_serial: u16,
     pub sender: S,
     pub receiver: S::Receiver,
 }
@@ -52,6 +55,8 @@ impl<S: SendingEnd> SimulatedSource<S> {
             seen_at_bottleneck: 0,
             received: 0,
             size: 0,
+            data_serial: 0,
+            ack_serial: 0,
             ingress_free: 0,
             egress_free: 0,
             handled_at: 0,
@@ -99,16 +104,5 @@ impl<S: SendingEnd> SimulatedSource<S> {
     #[inline(always)]
     pub(crate) fn template_packet(&self, index: u32) -> Packet {
         Packet::new(index, self.connection, 0, PacketLabel::default())
-    }
-
-    /// Counts a lost data packet, except for packets of earlier connections and packets without
-    /// data.
-    #[inline(always)]
-    pub(crate) fn count_lost_packet(&mut self, packet: &Packet) {
-        let counts = packet.connection() == self.connection && packet.number() != 0;
-        self.record.losses += u32::from(counts);
-        if S::IS_POLLED {
-            self.sender.remove_lost_header(packet.label());
-        }
     }
 }

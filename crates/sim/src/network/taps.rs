@@ -3,10 +3,10 @@
 use super::Network;
 use super::source::SimulatedSource;
 use crate::clock::Nanos;
-use crate::packet::{Packet, PacketKind};
-use crate::probe::{SourceRecord, TapPlace};
+use crate::packet::Packet;
+use crate::probe::{CapturedHeader, SourceRecord, TapPlace};
 use crate::queue::QueueDiscipline;
-use tcpcast_tcp::{CapturedHeader, ReceivingEnd, SendingEnd};
+use tcpcast_tcp::SendingEnd;
 
 impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, HAS_TAPS, HAS_HOP> {
     #[inline(always)]
@@ -34,11 +34,17 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
             loss.record_sent_packet_or_ack(packet);
         }
         if self.capturing {
-            let shown = match packet.kind() {
-                PacketKind::Ack => source.receiver.captured_header(packet.label()),
-                _ => source.sender.captured_header(packet.label()),
-            };
+            let shown = self.captured_header::<S>(packet);
             self.pass_to_captures(tap, &source.record, at, packet, shown);
+        }
+    }
+
+    /// Header of a packet in flight, as captures show it.
+    pub(crate) fn captured_header<S: SendingEnd>(&self, packet: &Packet) -> CapturedHeader {
+        if S::IS_POLLED {
+            self.segments.captured_header(packet)
+        } else {
+            CapturedHeader::of_serial(packet.label().serial())
         }
     }
 

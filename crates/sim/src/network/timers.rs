@@ -8,7 +8,8 @@ use crate::event_queue::TimerKind;
 use crate::packet::{Packet, PacketKind, PacketLabel};
 use crate::probe::SenderListener;
 use crate::queue::QueueDiscipline;
-use tcpcast_tcp::{AckHeaderOf, PacketsToSend, ReceivingEnd, SendingEnd};
+use tcpcast_tcp::modern::Segment;
+use tcpcast_tcp::{PacketsToSend, ReceivingEnd, SendingEnd};
 
 impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, HAS_TAPS, HAS_HOP> {
     /// Handles the event of a sender's retransmission timer.
@@ -128,11 +129,11 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
             return self.set_ack_timer(source, path, index);
         }
         let now = self.now - path.answer_to_event;
-        let mut header = AckHeaderOf::<S>::default();
-        if let Some(number) = source.receiver.on_ack_timer(now, &path.tcp, &mut header) {
+        let mut answer = Segment::default();
+        if let Some(number) = source.receiver.on_ack_timer(now, &path.tcp, &mut answer) {
             let (connection, label) = (source.received, PacketLabel::new(PacketKind::Ack, 0));
             let ack = Packet::new(index, connection, number, label);
-            self.send_new_ack(source, path, ack, &header);
+            self.send_new_ack(source, path, ack, &answer);
             if S::IS_POLLED {
                 // Timer for the retransmission of the SYN.
                 self.set_ack_timer(source, path, index);

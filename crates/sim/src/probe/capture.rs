@@ -7,9 +7,9 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::fmt::Debug;
 use std::io::{self, Write};
-use tcpcast_tcp::CapturedHeader;
+use tcpcast_tcp::modern::{SackBlocks, Segment};
 use tcpcast_wire::{
-    ACK, CWR, CaptureWriter, ECE, FIN, SYN, SynOptions, TcpOptions, ZeroPayloadSegment,
+    ACK, CWR, CaptureWriter, ECE, FIN, PSH, SYN, SynOptions, TcpOptions, ZeroPayloadSegment,
 };
 
 /// Place of a capture.
@@ -84,6 +84,58 @@ pub struct UnloadedHandshakeTimes {
     pub forward: Nanos,
     /// Time from the tap to the sender.
     pub back: Nanos,
+}
+
+/// Header fields of a packet that a capture shows in addition to its number and kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct CapturedHeader {
+    /// TCP options.
+    pub options: TcpOptions,
+    /// Sequence number and bytes of a data packet.
+    pub data: Option<(u32, u32)>,
+    /// Acknowledgement number.
+    pub ack: Option<u32>,
+    /// Flags other than ACK.
+    pub flags: u8,
+    /// ECN codepoint of the IP header (RFC 3168, section 5).
+    pub codepoint: u8,
+    /// IP identification.
+    pub serial: u16,
+}
+
+impl CapturedHeader {
+    /// Header of a packet that has a serial number only.
+    pub(crate) fn of_serial(serial: u16) -> Self {
+        Self { serial, ..Self::default() }
+    }
+
+    /// Header of a segment, with the ECN codepoint at the point of capture.
+    pub(crate) fn new(segment: &Segment, label: PacketLabel, serial: u16) -> Self {
+        let flag = |is_set: bool, flag: u8| if is_set { flag } else { 0 };
+        let Segment { flags, options, .. } = segment;
+        let mut sacks = [(0, 0); SackBlocks::MAX_BLOCKS];
+        for (slot, block) in sacks.iter_mut().zip(options.sacks.as_slice()) {
+            *slot = (block.start as u32, block.end as u32);
+        }
+        let options = TcpOptions {
+            timestamps: options.timestamps.map(|stamps| (stamps.value, stamps.echo)),
+            sacks,
+            blocks: options.sacks.as_slice().len() as u8,
+            ..TcpOptions::default()
+        };
+        if label.kind() == PacketKind::Ack {
+            let ack = Some(segment.ack as u32);
+            return Self { options, ack, flags: flag(flags.ece, ECE), serial, ..Self::default() };
+        }
+        Self {
+            options,
+            data: Some((segment.seq as u32, segment.len)),
+            flags: flag(flags.fin, FIN) | flag(flags.cwr, CWR) | flag(flags.psh, PSH),
+            codepoint: label.ecn() as u8,
+            serial,
+            ..Self::default()
+        }
+    }
 }
 
 /// A packet at the tap: time, packet, header.
@@ -270,7 +322,7 @@ fn build_segment(packet: &Packet, shown: &CapturedHeader, payload: u32) -> ZeroP
     let offset = packet.number().wrapping_sub(1).wrapping_mul(payload).wrapping_add(1);
     let (sequence, payload) = shown.data.unwrap_or((offset, payload));
     let common = ZeroPayloadSegment {
-        identification: packet.label().serial(),
+        identification: shown.serial,
         flags: ACK | shown.flags,
         codepoint: shown.codepoint,
         options: shown.options,

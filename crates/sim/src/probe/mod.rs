@@ -22,7 +22,8 @@ mod transfer_counters;
 
 pub use active_sources::ActiveSources;
 pub use capture::{
-    CaptureSink, ConnectionProperties, SimulatedCapture, TapPlace, UnloadedHandshakeTimes,
+    CaptureSink, CapturedHeader, ConnectionProperties, SimulatedCapture, TapPlace,
+    UnloadedHandshakeTimes,
 };
 pub use counter_table::{
     CLASS_CELLS, ClassCell, CounterTable, LINK_CELLS, LinkCell, SIZE_CELLS, SizeCell,
@@ -48,7 +49,6 @@ pub use transfer_counters::{HandshakeSums, SizeIntervalTransfers, TransferCounte
 use crate::clock::Nanos;
 use crate::packet::{Packet, PacketKind};
 use serde::Deserialize;
-use tcpcast_tcp::CapturedHeader;
 
 /// Statistics of one source. Fields that every packet uses come last: see `Source`.
 #[derive(Clone, Copy, Debug, Default)]

@@ -5,7 +5,7 @@ use crate::network::SimulatedSource;
 use crate::probe::{CLASS_CELLS, LINK_CELLS, SIZE_CELLS, TimeSeries};
 use std::mem::size_of;
 use tcpcast_tcp::cc::{FractionalReno, Reno};
-use tcpcast_tcp::modern::{OutstandingPacket, PacketReceiver, PacketSender};
+use tcpcast_tcp::modern::{FileClient, FileServer, OutstandingPacket};
 use tcpcast_tcp::{AnySender, CwndUnit, InstantFeedbackSender, Sender};
 
 /// Bytes per source in addition to [`SimulatedSource`]: its class, timers, and results.
@@ -13,7 +13,7 @@ const BYTES_PER_SOURCE: u64 = 80;
 
 /// Bytes of both endpoints of a modern connection with a window of 64 packets.
 const MODERN_ENDS_BYTES: usize =
-    size_of::<PacketSender>() + size_of::<PacketReceiver>() + 64 * size_of::<OutstandingPacket>();
+    size_of::<FileServer>() + size_of::<FileClient>() + 64 * size_of::<OutstandingPacket>();
 
 /// Bytes per replication in addition to sources and sums: histograms, counts by sequence number,
 /// timing wheel.

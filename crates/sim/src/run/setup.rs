@@ -17,6 +17,7 @@ use crate::network::{Network, RunPacketTotals};
 use crate::probe::{Probes, SourceRecord};
 use crate::queue::QueueDiscipline;
 use crate::random::{NamedStream, RandomStream, StreamPurpose};
+use crate::segments::SegmentsInFlight;
 use crate::traffic::{SizeOffTimeCoupling, Traffic};
 use tcpcast_tcp::SendingEnd;
 
@@ -185,6 +186,7 @@ fn create_network<Q, const HAS_TAPS: bool, const HAS_HOP: bool>(
         egress_waiting: WaitingPacketPool::default(),
         queue,
         dropped_from_queue: Vec::new(),
+        segments: SegmentsInFlight::default(),
         burst: Vec::new(),
         link: create_fixed_rate_transmitter(rate_bps, config.packet_bytes),
         return_link,

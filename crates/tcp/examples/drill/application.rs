@@ -187,7 +187,7 @@ impl ScriptRunner {
         }
         if is_first {
             let mut connection = self.create_connection(true);
-            connection.connect();
+            connection.connect(self.now);
             self.connection = Some(connection);
         }
         let connection = self.open_connection(call)?;

@@ -286,7 +286,8 @@ impl ScriptRunner {
             seq: spec.start,
             len: spec.len,
             ack: spec.ack.unwrap_or(0),
-            window: spec.window.unwrap_or(0),
+            window: spec.window.unwrap_or(0).into(),
+            messages: 0,
             flags,
             ecn: match spec.ecn {
                 EcnSpec::Any | EcnSpec::NotCapable => EcnCodepoint::NotCapable,

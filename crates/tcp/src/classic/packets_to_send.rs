@@ -1,6 +1,6 @@
 //! Packets that a sender transmits after an event.
 
-use crate::packet_label::PacketKind;
+use crate::packet_kind::PacketKind;
 
 /// Packets to send: an optional retransmission, then `count` packets starting with `from`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! Receiving end: reorders packets and sends acknowledgements.
 
 use super::reorder_bitmap::ReorderBitmap;
-use crate::packet_label::PacketLabel;
+use crate::modern::Segment;
 use crate::{ReceivingEnd, TcpConfig};
 use tcpcast_link::time::{NEVER, Nanos};
 
@@ -30,9 +30,6 @@ impl Default for Receiver {
 }
 
 impl ReceivingEnd for Receiver {
-    type DataHeader = ();
-    type AckHeader = ();
-
     #[inline(always)]
     fn start_connection(&mut self, _tcp: &TcpConfig) {
         self.next = 1;
@@ -46,9 +43,9 @@ impl ReceivingEnd for Receiver {
         &mut self,
         now: Nanos,
         number: u32,
-        _header: &(),
+        _segment: &Segment,
         tcp: &TcpConfig,
-        _ack_header: &mut (),
+        _answer: &mut Segment,
     ) -> ArrivalResult {
         // Packets that fill all or part of a gap are acknowledged immediately: RFC 5681, section
         // 4.2.
@@ -76,13 +73,13 @@ impl ReceivingEnd for Receiver {
         self.ack_deadline
     }
 
-    fn on_ack_timer(&mut self, _now: Nanos, _tcp: &TcpConfig, _header: &mut ()) -> Option<u32> {
+    fn on_ack_timer(
+        &mut self,
+        _now: Nanos,
+        _tcp: &TcpConfig,
+        _answer: &mut Segment,
+    ) -> Option<u32> {
         self.take_ack()
-    }
-
-    #[inline(always)]
-    fn take_arriving_header(&mut self, _label: PacketLabel) -> &() {
-        &()
     }
 
     #[inline(always)]
@@ -126,12 +123,17 @@ impl Receiver {
 mod tests {
     use super::*;
 
+    /// Delivers a packet.
+    fn deliver(receiver: &mut Receiver, now: Nanos, number: u32, tcp: &TcpConfig) -> ArrivalResult {
+        receiver.on_data(now, number, &Segment::default(), tcp, &mut Segment::default())
+    }
+
     #[test]
     fn every_packet_is_acknowledged_with_duplicate_acks_above_holes() {
         let tcp = TcpConfig::default();
         let mut receiver = Receiver::default();
         let acks: Vec<_> = [1, 2, 4, 5, 4, 3, 2]
-            .map(|n| receiver.on_data(0, n, &(), &tcp, &mut ()))
+            .map(|n| deliver(&mut receiver, 0, n, &tcp))
             .map(|a| (a.distinct, a.ack.unwrap()))
             .to_vec();
         let expected =
@@ -143,20 +145,16 @@ mod tests {
     fn delayed_acks_wait_for_second_packet_or_timer_except_above_holes() {
         let tcp = TcpConfig { delayed_acks: true, ack_timeout: 200, ..TcpConfig::default() };
         let mut receiver = Receiver::default();
-        assert_eq!(receiver.on_data(10, 1, &(), &tcp, &mut ()).ack, None);
+        assert_eq!(deliver(&mut receiver, 10, 1, &tcp).ack, None);
         assert_eq!(receiver.ack_deadline(), 210);
-        assert_eq!(receiver.on_data(20, 2, &(), &tcp, &mut ()).ack, Some(3));
+        assert_eq!(deliver(&mut receiver, 20, 2, &tcp).ack, Some(3));
         assert_eq!(receiver.ack_deadline(), NEVER);
-        assert_eq!(receiver.on_data(30, 4, &(), &tcp, &mut ()).ack, Some(3));
-        assert_eq!(receiver.on_data(40, 3, &(), &tcp, &mut ()).ack, Some(5));
-        assert_eq!(receiver.on_data(42, 7, &(), &tcp, &mut ()).ack, Some(5));
-        assert_eq!(
-            receiver.on_data(44, 5, &(), &tcp, &mut ()).ack,
-            Some(6),
-            "7 is still above a gap"
-        );
-        assert_eq!(receiver.on_data(46, 6, &(), &tcp, &mut ()).ack, Some(8));
-        assert_eq!(receiver.on_data(50, 8, &(), &tcp, &mut ()).ack, None);
-        assert_eq!(receiver.on_ack_timer(0, &tcp, &mut ()), Some(9));
+        assert_eq!(deliver(&mut receiver, 30, 4, &tcp).ack, Some(3));
+        assert_eq!(deliver(&mut receiver, 40, 3, &tcp).ack, Some(5));
+        assert_eq!(deliver(&mut receiver, 42, 7, &tcp).ack, Some(5));
+        assert_eq!(deliver(&mut receiver, 44, 5, &tcp).ack, Some(6), "7 is still above a gap");
+        assert_eq!(deliver(&mut receiver, 46, 6, &tcp).ack, Some(8));
+        assert_eq!(deliver(&mut receiver, 50, 8, &tcp).ack, None);
+        assert_eq!(receiver.on_ack_timer(0, &tcp, &mut Segment::default()), Some(9));
     }
 }

@@ -14,7 +14,7 @@ use super::cc::CongestionControl;
 use super::packets_to_send::PacketsToSend;
 use super::receiver::Receiver;
 use super::rto::RtoEstimator;
-use crate::packet_label::PacketLabel;
+use crate::modern::Segment;
 use crate::tcp_event::{TcpEvent, TcpProbe, TimeoutState};
 use crate::{
     BackoffEndEvent, IdleRestart, IdleTime, LimitedTransmit, LossRecovery, SendingEnd, TcpConfig,
@@ -162,7 +162,7 @@ impl<C: CongestionControl + Default> SendingEnd for Sender<C> {
         &mut self,
         now: Nanos,
         ack: u32,
-        _header: &(),
+        _segment: &Segment,
         tcp: &TcpConfig,
         probe: &mut impl TcpProbe,
     ) -> PacketsToSend {
@@ -211,11 +211,6 @@ impl<C: CongestionControl + Default> SendingEnd for Sender<C> {
         let sent = self.send_packets_in_window(now, tcp);
         self.report_window(now, tcp, probe);
         sent
-    }
-
-    #[inline(always)]
-    fn take_arriving_header(&mut self, _label: PacketLabel) -> &() {
-        &()
     }
 
     #[inline(always)]

@@ -18,7 +18,7 @@
 use super::{
     IdleRestart, IdleTime, PacketsToSend, PerPacketAckReceiver, RtoEstimator, SendingEnd, TcpConfig,
 };
-use crate::packet_label::PacketLabel;
+use crate::modern::Segment;
 use crate::tcp_event::{TcpEvent, TcpProbe, TimeoutState};
 use serde::Deserialize;
 use tcpcast_link::ring_buffer::RingBuffer;
@@ -298,7 +298,7 @@ impl SendingEnd for InstantFeedbackSender {
         &mut self,
         now: Nanos,
         ack: u32,
-        _header: &(),
+        _segment: &Segment,
         tcp: &TcpConfig,
         probe: &mut impl TcpProbe,
     ) -> PacketsToSend {
@@ -342,11 +342,6 @@ impl SendingEnd for InstantFeedbackSender {
         sent.retransmit = if rules.retransmit { number } else { 0 };
         self.report_window(now, tcp, probe);
         sent
-    }
-
-    #[inline(always)]
-    fn take_arriving_header(&mut self, _label: PacketLabel) -> &() {
-        &()
     }
 
     fn on_loss(

@@ -138,13 +138,29 @@ impl Sender {
     /// RFC 9293, section 3.10.7.4: the most recent packet determines the window.
     #[inline(always)]
     pub(super) fn update_peer_window(&mut self, ack: &CumulativeAck, ctx: &mut AckContext) {
-        let end = ack.ack + ack.window;
-        let newer = ctx.advanced || ack.seq > self.window_update_seq;
-        if newer || (ack.seq == self.window_update_seq && end > self.allowed) {
+        if self.take_peer_window(ack, ctx.advanced) {
             ctx.not_duplicate |= !ctx.advanced;
+        }
+    }
+
+    /// Updates the window if the packet is the most recent one; returns whether it is.
+    #[inline(always)]
+    fn take_peer_window(&mut self, ack: &CumulativeAck, advanced: bool) -> bool {
+        let end = ack.ack + ack.window;
+        let newer = advanced
+            || ack.seq > self.window_update_seq
+            || (ack.seq == self.window_update_seq && end > self.allowed);
+        if newer {
             self.allowed = end;
             self.window_update_seq = ack.seq;
         }
+        newer
+    }
+
+    /// A packet with data arrives while [`Sender::has_nothing_to_do`].
+    #[inline(always)]
+    pub(super) fn update_window_without_flight(&mut self, ack: &CumulativeAck) {
+        self.take_peer_window(ack, false);
     }
 
     /// Removes cumulatively acknowledged packets from the flight.

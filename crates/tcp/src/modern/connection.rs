@@ -12,17 +12,21 @@
 use super::handshake::SynAttempts;
 use super::receiver::{ArrivingData, EcnCodepoint, Receiver};
 use super::segment::{
-    ArrivingAck, OutgoingAck, PacketToSend, SackBlocks, SendReason, Timestamps, timestamp_at,
+    ArrivingAck, CumulativeAck, OutgoingAck, PacketToSend, SackBlocks, SendReason, Timestamps,
+    timestamp_at,
 };
 use super::sender::Sender;
 use super::sender_event::SenderProbe;
 use super::socket_state::{SocketOptions, SocketState, WriteFlags};
 use super::stack::Stack;
-use crate::packet_label::TIMESTAMP_BYTES;
+use super::tick_clock::TimerSpan;
+use super::transmit_fast_path::FullPacketRun;
+use super::wire_segment::{Segment, SegmentFlags, SegmentOptions};
+use crate::packet_kind::TIMESTAMP_BYTES;
 use tcpcast_link::time::{NEVER, Nanos};
 
 /// States of RFC 9293, section 3.3.2.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[allow(missing_docs)]
 pub enum ConnectionState {
     Closed,
@@ -38,51 +42,25 @@ pub enum ConnectionState {
     LastAck,
 }
 
-/// Flags of a segment.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[allow(missing_docs)]
-pub struct SegmentFlags {
-    pub syn: bool,
-    pub fin: bool,
-    pub rst: bool,
-    pub ack: bool,
-    pub ece: bool,
-    pub cwr: bool,
-    pub psh: bool,
-}
+/// Window field of a segment on the wire.
+const MAX_WINDOW_FIELD: u64 = 65_535;
 
-/// Options of a segment.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SegmentOptions {
-    /// Maximum segment size; only in SYN.
-    pub mss: Option<u32>,
-    /// Window scale; only in SYN.
-    pub window_scale: Option<u8>,
-    /// SACK permitted; only in SYN.
-    pub sack_permitted: bool,
-    /// Timestamps.
-    pub timestamps: Option<Timestamps>,
-    /// SACK blocks.
-    pub sacks: SackBlocks,
-}
+/// Sequence number of the first byte in each direction.
+const FIRST_BYTE: u64 = 1;
 
-/// A segment on the wire. Sequence numbers begin with 0 for SYN in both directions.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Segment {
-    /// Sequence number.
-    pub seq: u64,
-    /// Bytes of data.
-    pub len: u32,
-    /// Acknowledgement number.
-    pub ack: u64,
-    /// Window field as on the wire, not scaled.
-    pub window: u32,
-    /// Flags.
-    pub flags: SegmentFlags,
-    /// ECN codepoint of the IP header.
-    pub ecn: EcnCodepoint,
-    /// Options.
-    pub options: SegmentOptions,
+/// Full packets of new data to send back to back.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SegmentRun {
+    /// Number of the first packet, from 1.
+    pub number: u32,
+    /// Segment of the first packet.
+    pub segment: Segment,
+    /// Number of packets.
+    pub packets: u32,
+    /// Whether the last packet is pushed.
+    pub push: bool,
+    /// Whether nothing else can be sent now.
+    pub ends: bool,
 }
 
 /// Window scales negotiated by the handshake.
@@ -129,10 +107,15 @@ impl Wakeups {
 /// [`Connection::stack`] contains the negotiated rules.
 #[derive(Clone, Debug)]
 pub struct Connection {
-    state: ConnectionState,
+    pub(super) sender: Sender,
+    pub(super) receiver: Receiver,
     stack: Stack,
-    sender: Sender,
-    receiver: Receiver,
+    state: ConnectionState,
+    /// The application closes the sending direction when nothing more can be sent now.
+    closing: bool,
+    /// See [`Segment::messages`].
+    pub(super) messages: u8,
+    max_window_field: u64,
     handshake: HandshakeState,
     negotiated: NegotiatedScales,
     /// Local maximum segment size, and local window scale if both ends use scaling.
@@ -160,14 +143,30 @@ impl Connection {
     #[must_use]
     pub fn new(stack: Stack, advertised_mss: u32, window_scale: u8, seed: u64) -> Self {
         let mut connection = Self {
-            state: ConnectionState::Closed,
-            sender: Sender::new(0, 1, seed, &stack),
-            receiver: Receiver::new(1, &stack),
-            stack,
-            handshake: HandshakeState { attempts: SynAttempts::new(NEVER, &stack), due: false },
-            negotiated: NegotiatedScales::default(),
             advertised_mss,
             window_scale,
+            max_window_field: MAX_WINDOW_FIELD,
+            ..Self::of_simulation(0, &stack, seed)
+        };
+        connection.sender.set_socket_state(Some(Box::new(SocketState::new())));
+        connection
+    }
+
+    /// Creates a closed connection of a simulated application: writes never block, and windows are
+    /// neither limited nor rounded by their field.
+    pub(super) fn of_simulation(now: Nanos, stack: &Stack, seed: u64) -> Self {
+        Self {
+            sender: Sender::new(now, FIRST_BYTE, seed, stack),
+            receiver: Receiver::new(FIRST_BYTE, stack),
+            stack: *stack,
+            state: ConnectionState::Closed,
+            closing: false,
+            messages: 0,
+            max_window_field: u64::MAX,
+            handshake: HandshakeState { attempts: SynAttempts::new(NEVER, stack), due: false },
+            negotiated: NegotiatedScales::default(),
+            advertised_mss: stack.full_segment_bytes(),
+            window_scale: 0,
             seed,
             peer_stamp: None,
             ecn_offered: false,
@@ -177,9 +176,24 @@ impl Connection {
             receive_closed: false,
             last_data_received: 0,
             wakeups: Wakeups::default(),
-        };
-        connection.sender.set_socket_state(Some(Box::new(SocketState::new())));
-        connection
+        }
+    }
+
+    /// Replaces a simulated connection by a closed one in the same memory.
+    pub(super) fn restart(&mut self, now: Nanos, stack: &Stack, seed: u64) {
+        let memory = self.sender.flight.take_slot_memory();
+        *self = Self::of_simulation(now, stack, seed);
+        self.sender.flight.reuse_slot_memory(memory);
+    }
+
+    /// Opens the connection without a handshake, as if one had measured `rtt` and each end had
+    /// advertised the buffer of its own stack.
+    pub(super) fn open(&mut self, now: Nanos, rtt: Nanos) {
+        self.state = ConnectionState::Established;
+        self.messages = 1;
+        self.sender.on_established(now, Some(rtt), self.stack.receiving.buffer, &self.stack);
+        self.sender.init_window_update_seq(FIRST_BYTE);
+        self.receiver.on_established(Some(rtt), None);
     }
 
     /// The application waits for the peer to connect.
@@ -187,10 +201,11 @@ impl Connection {
         self.state = ConnectionState::Listen;
     }
 
-    /// The application opens the connection.
-    pub fn connect(&mut self) {
+    /// The application opens the connection: a SYN is due.
+    pub fn connect(&mut self, now: Nanos) {
         self.state = ConnectionState::SynSent;
         self.handshake.due = true;
+        self.handshake.attempts.deadline = now;
     }
 
     /// State of the connection.
@@ -232,6 +247,7 @@ impl Connection {
     }
 
     /// Sending end.
+    #[inline(always)]
     #[must_use]
     pub fn sender(&self) -> &Sender {
         &self.sender
@@ -241,6 +257,12 @@ impl Connection {
     #[must_use]
     pub fn receiver(&self) -> &Receiver {
         &self.receiver
+    }
+
+    /// The application writes all `bytes`: only if the connection is not of a socket.
+    #[inline(always)]
+    pub(super) fn write_unlimited(&mut self, now: Nanos, bytes: u64, probe: &mut impl SenderProbe) {
+        self.sender.write_bytes(now, bytes, &self.stack, probe);
     }
 
     /// The application writes up to `bytes`; returns how many the send buffer accepts.
@@ -360,6 +382,19 @@ impl Connection {
         self.sender.close_stream();
     }
 
+    /// The application closes the sending direction once nothing more can be sent now. As in Linux,
+    /// FIN is then on the last packet if this packet has not been sent yet; otherwise it is separate.
+    pub(super) fn close_after_burst(&mut self) {
+        self.closing = true;
+    }
+
+    /// The application has gone: no timer runs, and only packets in flight are still acknowledged.
+    pub(super) fn abandon(&mut self) {
+        self.sender.abandon_connection();
+        self.handshake.attempts.deadline = NEVER;
+        self.handshake.due = false;
+    }
+
     /// The application closes the socket. If unread data is discarded, a reset is sent: RFC 1122,
     /// section 4.2.2.13.
     pub fn close(&mut self, now: Nanos) {
@@ -369,7 +404,7 @@ impl Connection {
             return;
         }
         let ack = self.receiver.on_data_sent(now, &self.stack);
-        let mut reset = self.ack_segment(now, self.sender.next_byte(), ack);
+        let mut reset = self.ack_segment(now, self.sender.next_byte(), &ack);
         reset.flags.rst = true;
         self.reset = Some(reset);
         self.state = ConnectionState::Closed;
@@ -390,6 +425,36 @@ impl Connection {
                 .min(self.receiver.deadline())
                 .min(self.user_timeout()),
         }
+    }
+
+    /// Expiry of the timer of the sending end, or of the handshake; [`NEVER`] if it is off.
+    #[inline(always)]
+    #[must_use]
+    pub fn sender_deadline(&self) -> Nanos {
+        if self.is_opening() { self.handshake.attempts.deadline } else { self.sender.deadline() }
+    }
+
+    /// Lower bound of the deadline, which is cheaper to compute.
+    #[inline(always)]
+    #[must_use]
+    pub fn sender_deadline_lower_bound(&self) -> Nanos {
+        if self.is_opening() {
+            self.handshake.attempts.deadline
+        } else {
+            self.sender.deadline_lower_bound()
+        }
+    }
+
+    /// Expiry of the timer of the receiving end, or of the handshake; [`NEVER`] if it is off.
+    #[inline(always)]
+    pub(super) fn receiver_deadline(&self) -> Nanos {
+        if self.is_opening() { self.handshake.attempts.deadline } else { self.receiver.deadline() }
+    }
+
+    /// Whether the handshake is not complete.
+    #[inline(always)]
+    fn is_opening(&self) -> bool {
+        self.state <= ConnectionState::SynReceived
     }
 
     /// Time at which the connection is given up: RFC 5482.
@@ -432,24 +497,87 @@ impl Connection {
     }
 
     /// Returns the next segment to send now; call until [`None`].
+    #[inline(always)]
     pub fn poll_transmit(&mut self, now: Nanos, probe: &mut impl SenderProbe) -> Option<Segment> {
-        if self.reset.is_some() {
-            return self.reset.take();
+        self.poll(now, probe).map(|(segment, _)| segment)
+    }
+
+    /// Like [`Connection::poll_transmit`], with the packet of the sending end that the segment
+    /// carries, if any.
+    #[inline(always)]
+    pub(super) fn poll(
+        &mut self,
+        now: Nanos,
+        probe: &mut impl SenderProbe,
+    ) -> Option<(Segment, Option<PacketToSend>)> {
+        if self.reset.is_some() || self.is_opening() {
+            let reset = self.reset.take();
+            return reset
+                .or_else(|| self.poll_handshake_segment(now))
+                .map(|segment| (segment, None));
         }
-        match self.state {
-            ConnectionState::Closed | ConnectionState::Listen => return None,
-            ConnectionState::SynSent | ConnectionState::SynReceived => {
-                return self.poll_handshake_segment(now);
+        if !self.sender.has_nothing_to_do() {
+            if let Some(sent) = self.poll_sender(now, probe) {
+                let ack = self.receiver.on_data_sent(now, &self.stack);
+                return Some((self.data_segment(now, &sent, &ack), Some(sent)));
             }
-            _ => (),
+            self.wakeups.writable |= self.sender.check_send_space(now, &self.stack);
         }
-        if let Some(sent) = self.sender.poll_transmit(now, &self.stack, probe) {
-            let ack = self.receiver.on_data_sent(now, &self.stack);
-            return Some(self.data_segment(now, sent, ack));
-        }
-        self.wakeups.writable |= self.sender.check_send_space(now, &self.stack);
         let ack = self.receiver.poll_ack(&self.stack)?;
-        Some(self.ack_segment(now, self.sender.next_byte(), ack))
+        Some((self.ack_segment(now, self.sender.next_byte(), &ack), None))
+    }
+
+    fn poll_sender(&mut self, now: Nanos, probe: &mut impl SenderProbe) -> Option<PacketToSend> {
+        let sent = self.sender.poll_transmit(now, &self.stack, probe);
+        if sent.is_some() || !std::mem::take(&mut self.closing) {
+            return sent;
+        }
+        self.shut_down_sending();
+        self.sender.poll_transmit(now, &self.stack, probe)
+    }
+
+    /// Returns a run of packets, possibly empty, instead of repeated calls of [`Connection::poll`].
+    /// Unless the run ends the burst, and after [`None`], call that method next.
+    #[inline(always)]
+    pub(super) fn poll_run(&mut self, now: Nanos) -> Option<SegmentRun> {
+        if self.is_opening() {
+            return None;
+        }
+        let FullPacketRun { first, packets, push, ends } =
+            self.sender.transmit_full_packet_run(now, &mut self.closing, &self.stack)?;
+        if self.sender.closed && self.state == ConnectionState::Established {
+            self.state = ConnectionState::FinWait1;
+        }
+        let ack = if packets > 0 {
+            self.receiver.on_data_sent(now, &self.stack)
+        } else {
+            OutgoingAck::default()
+        };
+        let segment = self.data_segment(now, &first, &ack);
+        let ends = ends && !self.receiver.is_ack_due();
+        Some(SegmentRun { number: first.number + 1, segment, packets, push, ends })
+    }
+
+    /// Whether there is certainly nothing to send.
+    #[inline(always)]
+    pub(super) fn is_idle(&mut self) -> bool {
+        !self.is_opening()
+            && !self.closing
+            && !self.is_answer_due()
+            && self.sender.stop_waiting_if_idle(&self.stack)
+    }
+
+    /// Whether an acknowledgement, a segment of the handshake or a reset is due now.
+    #[inline(always)]
+    pub(super) fn is_answer_due(&self) -> bool {
+        self.receiver.is_ack_due() || self.handshake.due || self.reset.is_some()
+    }
+
+    /// A simulated application sends the next message of its opening, which occupies no bytes.
+    pub(super) fn send_message(&mut self, now: Nanos) -> Segment {
+        self.messages += 1;
+        let ack = self.receiver.on_data_sent(now, &self.stack);
+        self.ack_segment(now, self.sender.next_byte(), &ack)
     }
 
     fn poll_handshake_segment(&mut self, now: Nanos) -> Option<Segment> {
@@ -458,7 +586,7 @@ impl Connection {
         }
         let attempts = &mut self.handshake.attempts;
         let wait = attempts.record_transmission(now);
-        attempts.deadline = now + self.stack.round_up_to_ticks(wait);
+        attempts.deadline = self.sender.clock.expiry_of(TimerSpan::new(now, wait));
         let first = attempts.sends == 1;
         let is_answer = self.state == ConnectionState::SynReceived;
         let (echo, scales) = (self.peer_stamp, !is_answer || self.negotiated.our_scale > 0);
@@ -470,7 +598,7 @@ impl Connection {
         let stamps = Timestamps { value: timestamp_at(now), echo: echo.unwrap_or(0) };
         Some(Segment {
             ack: u64::from(is_answer),
-            window: 65_535,
+            window: MAX_WINDOW_FIELD,
             flags,
             options: SegmentOptions {
                 mss: Some(self.advertised_mss),
@@ -483,7 +611,8 @@ impl Connection {
         })
     }
 
-    fn data_segment(&self, now: Nanos, sent: PacketToSend, ack: OutgoingAck) -> Segment {
+    #[inline(always)]
+    fn data_segment(&self, now: Nanos, sent: &PacketToSend, ack: &OutgoingAck) -> Segment {
         let mut segment = self.ack_segment(now, sent.start, ack);
         segment.len = sent.len;
         segment.flags.fin = sent.fin;
@@ -498,22 +627,47 @@ impl Connection {
         segment
     }
 
-    fn ack_segment(&self, now: Nanos, seq: u64, ack: OutgoingAck) -> Segment {
+    #[inline(always)]
+    fn ack_segment(&self, now: Nanos, seq: u64, ack: &OutgoingAck) -> Segment {
         let stamps = Timestamps { value: timestamp_at(now), echo: ack.echo.unwrap_or(0) };
-        let window = (ack.window >> self.negotiated.our_scale).min(65_535) as u32;
+        let window = (ack.window >> self.negotiated.our_scale).min(self.max_window_field);
         let flags = SegmentFlags { ack: true, ece: ack.ece, ..SegmentFlags::default() };
         let options = SegmentOptions {
             timestamps: self.stack.timestamps.then_some(stamps),
             sacks: ack.sacks,
             ..SegmentOptions::default()
         };
-        Segment { seq, ack: ack.ack, window, flags, options, ..Segment::default() }
+        let messages = self.messages;
+        Segment { seq, ack: ack.ack, window, flags, messages, options, ..Segment::default() }
     }
 
-    /// A segment arrives: call [`Connection::poll_transmit`] for resulting segments.
-    pub fn on_segment(&mut self, now: Nanos, segment: &Segment, probe: &mut impl SenderProbe) {
+    /// A segment arrives: call [`Connection::poll_transmit`] for resulting segments. Returns whether
+    /// it contains new data.
+    #[inline(always)]
+    pub fn on_segment(
+        &mut self,
+        now: Nanos,
+        segment: &Segment,
+        probe: &mut impl SenderProbe,
+    ) -> bool {
+        if segment.flags.rst || segment.flags.syn || self.is_opening() {
+            self.on_rare_segment(now, segment, probe)
+        } else {
+            self.on_segment_if_open(now, segment, probe)
+        }
+    }
+
+    /// A reset, or a segment of the handshake.
+    #[inline(never)]
+    fn on_rare_segment(
+        &mut self,
+        now: Nanos,
+        segment: &Segment,
+        probe: &mut impl SenderProbe,
+    ) -> bool {
         if segment.flags.rst {
-            return self.on_reset(segment);
+            self.on_reset(segment);
+            return false;
         }
         match self.state {
             // The connection no longer exists or does not exist yet, or an acknowledgement is of
@@ -529,9 +683,11 @@ impl Connection {
             }
             ConnectionState::Listen => self.on_syn(segment),
             ConnectionState::SynSent => self.on_syn_ack(now, segment),
-            ConnectionState::SynReceived => self.on_handshake_ack(now, segment, probe),
-            _ => self.on_segment_if_open(now, segment, probe),
+            ConnectionState::SynReceived => return self.on_handshake_ack(now, segment, probe),
+            // A repeated handshake segment: RFC 5961, section 4.
+            _ => self.receiver.make_ack_due(),
         }
+        false
     }
 
     /// A reset arrives: RFC 5961, section 3.2.
@@ -578,22 +734,29 @@ impl Connection {
         self.negotiate_options(segment);
         self.stack.ecn &= self.ecn_offered && segment.flags.ece && !segment.flags.cwr;
         // The window of a SYN is never scaled: RFC 7323, section 2.2.
-        self.enter_established(now, u64::from(segment.window), segment.options.timestamps);
+        self.enter_established(now, segment.window, segment.options.timestamps);
         self.receiver.make_ack_due();
     }
 
-    fn on_handshake_ack(&mut self, now: Nanos, segment: &Segment, probe: &mut impl SenderProbe) {
+    fn on_handshake_ack(
+        &mut self,
+        now: Nanos,
+        segment: &Segment,
+        probe: &mut impl SenderProbe,
+    ) -> bool {
         if segment.flags.syn {
-            // The peer has not received our answer.
+            // The peer has not received our answer, which echoes its newest timestamp: RFC 7323,
+            // section 4.3.
             self.handshake.due = true;
-            return;
+            self.peer_stamp = segment.options.timestamps.map(|stamps| stamps.value);
+            return false;
         }
         if !segment.flags.ack || segment.ack < 1 {
-            return;
+            return false;
         }
-        let window = u64::from(segment.window) << self.negotiated.their_scale;
+        let window = segment.window << self.negotiated.their_scale;
         self.enter_established(now, window, segment.options.timestamps);
-        self.on_segment_if_open(now, segment, probe);
+        self.on_segment_if_open(now, segment, probe)
     }
 
     /// Keeps the rules that both ends support.
@@ -621,7 +784,7 @@ impl Connection {
         let socket = self.sender.socket.take();
         let echoed = stamps.filter(|stamps| self.stack.timestamps && stamps.echo != 0);
         let rtt = self.handshake.attempts.handshake_rtt(now, echoed);
-        self.sender = Sender::new(now, 1, self.seed, &self.stack);
+        self.sender.restart_connection(now, self.seed, &self.stack);
         self.sender.set_socket_state(socket);
         self.sender.note_ack_for_socket(window);
         self.sender.grow_send_buffer(&self.stack);
@@ -629,72 +792,114 @@ impl Connection {
         if self.handshake.attempts.starts_with_one_packet(echoed) {
             self.sender.start_with_one_packet();
         }
-        self.receiver = Receiver::new(1, &self.stack);
+        self.handshake.due = false;
+        self.receiver = Receiver::new(FIRST_BYTE, &self.stack);
         let newest = stamps.map(|stamps| stamps.value).or(self.peer_stamp);
         self.receiver.on_established(self.sender.rtt().srtt(), newest);
     }
 
-    fn on_segment_if_open(&mut self, now: Nanos, segment: &Segment, probe: &mut impl SenderProbe) {
-        if segment.flags.syn {
-            // A repeated handshake segment: RFC 5961, section 4.
-            self.receiver.make_ack_due();
-            return;
-        }
+    #[inline(always)]
+    fn on_segment_if_open(
+        &mut self,
+        now: Nanos,
+        segment: &Segment,
+        probe: &mut impl SenderProbe,
+    ) -> bool {
         if !segment.flags.ack {
-            return;
+            return false;
         }
         if segment.ack > self.sender.next_byte() {
             // RFC 9293, section 3.10.7.4; like Linux, an open connection does not answer.
             if self.state != ConnectionState::Established {
                 self.receiver.make_ack_due();
             }
-            return;
+            return false;
         }
-        let (has_data, next) =
-            (segment.len > 0 || segment.flags.fin, self.receiver.next_expected());
+        let has_data = segment.len > 0 || segment.flags.fin;
+        self.pass_ack_to_sender(now, segment, has_data, probe);
+        if !has_data {
+            self.on_segment_without_data(segment);
+            return false;
+        }
+        self.on_data(now, segment)
+    }
+
+    /// Passes the acknowledgement of a segment to the sender.
+    #[inline(always)]
+    fn pass_ack_to_sender(
+        &mut self,
+        now: Nanos,
+        segment: &Segment,
+        carries_data: bool,
+        probe: &mut impl SenderProbe,
+    ) {
+        let (window, seq) = (segment.window << self.negotiated.their_scale, segment.seq);
+        let timestamps = segment.options.timestamps.filter(|_| self.stack.timestamps);
+        let echo = timestamps.map(|stamps| stamps.echo);
+        let ack = CumulativeAck { ack: segment.ack, window, seq, echo, ece: segment.flags.ece };
+        if carries_data && self.sender.has_nothing_to_do() {
+            // Usually only one end sends data.
+            return self.sender.update_window_without_flight(&ack);
+        }
+        self.sender.note_ack_for_socket(window);
+        if segment.options.sacks.is_empty()
+            && self.sender.on_ack_fast_path(now, &ack, &self.stack, probe)
         {
-            let ack = ArrivingAck {
-                ack: segment.ack,
-                window: u64::from(segment.window) << self.negotiated.their_scale,
-                seq: segment.seq,
-                carries_data: has_data,
-                sacks: segment.options.sacks,
-                timestamps: segment.options.timestamps.filter(|_| self.stack.timestamps),
-                ece: segment.flags.ece,
-            };
-            self.sender.note_ack_for_socket(ack.window);
-            self.sender.on_ack(now, &ack, &self.stack, probe);
+            return self.sender.report_window(now, probe);
         }
+        let ack = ArrivingAck {
+            ack: segment.ack,
+            window,
+            seq,
+            carries_data,
+            sacks: segment.options.sacks,
+            timestamps,
+            ece: segment.flags.ece,
+        };
+        self.sender.on_ack_slow_path(now, &ack, &self.stack, probe);
+        self.sender.report_window(now, probe);
+    }
+
+    /// A segment with data, or with FIN, arrives; returns whether its data is new.
+    #[inline(always)]
+    fn on_data(&mut self, now: Nanos, segment: &Segment) -> bool {
+        let next = self.receiver.next_expected();
         let closes = matches!(self.state, ConnectionState::FinWait1 | ConnectionState::FinWait2);
         if closes && self.receive_closed && segment.seq + u64::from(segment.len) > next {
             // Nobody reads the data: RFC 1122, section 4.2.2.13.
             self.reset = Some(reset_segment(segment.ack));
-            return self.state = ConnectionState::Closed;
+            self.state = ConnectionState::Closed;
+            return false;
         }
-        if has_data {
-            self.last_data_received = now;
-            let data = ArrivingData {
-                start: segment.seq,
-                len: segment.len,
-                fin: segment.flags.fin,
-                ecn: segment.ecn,
-                cwr: segment.flags.cwr,
-                push: segment.flags.psh,
-                timestamps: segment.options.timestamps,
-            };
-            self.receiver.on_data(now, &data, &self.stack);
-        } else {
-            let is_old = segment.ack < self.sender.una();
-            if let Some(stamps) = segment.options.timestamps.filter(|_| !is_old) {
-                self.receiver.on_timestamp_without_data(segment.seq, stamps);
-            }
-            if segment.seq + 1 == next {
-                // A probe of our window, or a keepalive.
-                self.receiver.on_packet_below_window();
-            }
-        }
+        self.last_data_received = now;
+        let data = ArrivingData {
+            start: segment.seq,
+            len: segment.len,
+            fin: segment.flags.fin,
+            ecn: segment.ecn,
+            cwr: segment.flags.cwr,
+            push: segment.flags.psh,
+            timestamps: segment.options.timestamps,
+        };
+        let is_new = self.receiver.on_data(now, &data, &self.stack);
         self.wakeups.readable |= self.receiver.next_expected() != next;
         self.update_state_after_close();
+        is_new
+    }
+
+    #[inline(always)]
+    fn on_segment_without_data(&mut self, segment: &Segment) {
+        let is_old = segment.ack < self.sender.una();
+        if let Some(stamps) = segment.options.timestamps.filter(|_| !is_old) {
+            self.receiver.on_timestamp_without_data(segment.seq, stamps);
+        }
+        if segment.seq + 1 == self.receiver.next_expected() {
+            // A probe of our window, or a keepalive.
+            self.receiver.on_packet_below_window();
+        }
+        if self.state != ConnectionState::Established {
+            self.update_state_after_close();
+        }
     }
 
     fn update_state_after_close(&mut self) {

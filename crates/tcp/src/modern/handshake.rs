@@ -92,6 +92,9 @@ impl SynAttempts {
     /// A SYN timed out. Linux doubles the timeout only after several SYNs:
     /// `tcp_syn_linear_timeouts` of its `ip-sysctl`.
     pub fn on_syn_timeout(&mut self, stack: &Stack) {
+        if self.sends == 0 {
+            return;
+        }
         self.timeouts += 1;
         if self.sends > stack.linear_syns {
             self.double_timeout(stack);
@@ -132,7 +135,7 @@ impl SynAttempts {
 
 #[cfg(test)]
 mod tests {
-    use super::super::connection::{Connection, Segment};
+    use super::super::connection::Connection;
     use super::super::presets::Preset;
     use super::super::sender_event::{SenderEvent, SenderProbe};
     use super::*;
@@ -147,10 +150,10 @@ mod tests {
     /// Times in seconds at which a socket sends its unanswered SYNs.
     fn syns(preset: Preset) -> Vec<f64> {
         let mut socket = Connection::new(preset.stack(), 1460, 7, 1);
-        socket.connect();
+        socket.connect(0);
         let mut now = 0;
         let mut next = || {
-            let sent: Option<Segment> = socket.poll_transmit(now, &mut NoProbe);
+            let sent = socket.poll_transmit(now, &mut NoProbe);
             assert!(sent.is_some_and(|segment| segment.flags.syn));
             let sent_at = now as f64 / SECOND as f64;
             now = socket.deadline();

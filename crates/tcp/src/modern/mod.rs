@@ -1,8 +1,8 @@
 //! Modern TCP as in Linux, and RFC 6675: both ends of a connection without I/O or clock.
 //!
-//! A [`Stack`] contains the rules, and [`Preset`] names common stacks. A network simulation drives
-//! a [`Sender`] and a [`Receiver`]; a [`Connection`] combines both into a socket, with the
-//! handshake and the end of the stream.
+//! A [`Stack`] contains the rules, and [`Preset`] names common stacks. A [`Connection`]
+//! combines a [`Sender`] and a [`Receiver`] with the handshake and the end of the stream: scripts use
+//! it as a socket, and simulations as the ends of a [`FileServer`] and a [`FileClient`].
 
 mod ack;
 mod ack_context;
@@ -11,6 +11,8 @@ mod activity_durations;
 pub mod cc;
 mod connection;
 mod delivery_rate;
+mod file_client;
+mod file_server;
 mod flight;
 mod flight_fast_path;
 mod handshake;
@@ -19,9 +21,6 @@ mod offload;
 mod outgoing_packet;
 mod outstanding_packet;
 mod pacing;
-mod packet_header;
-mod packet_receiver;
-mod packet_sender;
 mod prefetch;
 mod presets;
 mod prr;
@@ -46,19 +45,17 @@ mod transmit;
 mod transmit_fast_path;
 mod u128_division;
 mod window;
+mod wire_segment;
 
 pub use cc::{CongestionControlKind, CubicOptions, WindowGrowthUnit};
-pub use connection::{
-    Connection, ConnectionState, Segment, SegmentFlags, SegmentOptions, SocketError, Wakeups,
-};
+pub use connection::{Connection, ConnectionState, SocketError, Wakeups};
 pub use delivery_rate::{DeliveryCounter, DeliveryRate, RateSample};
+pub use file_client::FileClient;
+pub use file_server::FileServer;
 pub use flight::Flight;
 pub use handshake::HandshakeKind;
 pub use outgoing_packet::OutgoingPacket;
 pub use outstanding_packet::{OutstandingPacket, PacketMarks};
-pub use packet_header::{AckHeader, DataHeader};
-pub use packet_receiver::PacketReceiver;
-pub use packet_sender::PacketSender;
 pub use presets::Preset;
 pub use receiver::{ArrivingData, EcnCodepoint, Receiver};
 pub use recovery_phase::{PhaseName, RecoveryPhase};
@@ -78,3 +75,4 @@ pub use stack_options::ModernTcpConfig;
 pub use tcp_info::TcpInfo;
 pub use tick_clock::{TimerPurpose, TimerSpan};
 pub use window::{CongestionWindow, INFINITE_SSTHRESH};
+pub use wire_segment::{Segment, SegmentFlags, SegmentOptions};

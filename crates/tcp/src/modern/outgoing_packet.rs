@@ -1,9 +1,9 @@
 //! Packets to send, and the mapping from bytes to packet numbers. Bytes and
 //! packet numbers count from 1.
 
-use super::packet_header::DataHeader;
 use super::stack_options::ModernTcpConfig;
-use crate::packet_label::PacketKind;
+use super::wire_segment::Segment;
+use crate::packet_kind::PacketKind;
 
 /// Position in the stream: a byte and its packet number. The next lookup is usually close.
 #[derive(Clone, Copy, Debug)]
@@ -41,38 +41,10 @@ pub struct OutgoingPacket {
     pub number: u32,
     /// New or retransmitted.
     pub kind: PacketKind,
-    /// Packet header.
-    pub header: DataHeader,
     /// Packet length if the packet is shorter than a full one.
     pub short: Option<u32>,
-}
-
-/// Packets to send now that differ only in their numbers and bytes.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct OutgoingRun {
-    /// First packet.
-    pub first: OutgoingPacket,
-    /// Number of packets.
-    pub packets: u32,
-    /// Whether the last packet is pushed.
-    pub push: bool,
-    /// Whether nothing else can be sent now.
-    pub ends: bool,
-}
-
-impl OutgoingPacket {
-    /// Advances to the next packet of a run of full packets.
-    #[inline(always)]
-    pub(crate) fn advance_to_next_packet(&mut self, mss: u32) {
-        self.number += 1;
-        self.header.advance_to_next_packet(mss);
-    }
-
-    /// Sets PSH.
-    #[inline(always)]
-    pub(crate) fn set_push_flag(&mut self) {
-        self.header.set_push_flag();
-    }
+    /// Segment of a modern end; empty for others.
+    pub segment: Segment,
 }
 
 #[cfg(test)]

@@ -4,8 +4,8 @@
 //! are not cached. Loading the lines of several connections at the same time takes hardly longer
 //! than loading those of one connection.
 
-use super::packet_receiver::PacketReceiver;
-use super::packet_sender::PacketSender;
+use super::connection::Connection;
+use super::file_client::FileClient;
 use super::recovery_phase::RecoveryPhase;
 use super::sender::Sender;
 
@@ -34,30 +34,30 @@ impl Sender {
     }
 }
 
-impl PacketSender {
-    /// Reads one word of each cache line that most acknowledgements need.
+impl Connection {
+    /// Reads one word of each cache line of the sender that most acknowledgements need.
     #[must_use]
-    pub fn prefetch(&self) -> u64 {
-        self.sender.prefetch() ^ u64::from(self.is_handshake_pending())
+    pub fn prefetch_sender(&self) -> u64 {
+        self.sender.prefetch()
     }
 
     /// Reads one word of each cache line that depends on the first ones.
     #[must_use]
-    pub fn prefetch_second(&self) -> u64 {
+    pub fn prefetch_sender_second(&self) -> u64 {
         self.sender.prefetch_second()
     }
 }
 
-impl PacketReceiver {
+impl FileClient {
     /// Reads one word of each cache line that most packets need.
     #[must_use]
     pub fn prefetch(&self) -> u64 {
-        self.receiver.prefetch() ^ u64::from(self.messages)
+        self.connection.receiver.prefetch()
     }
 
     /// Reads one word of the data held out of order.
     #[must_use]
     pub fn prefetch_second(&self) -> u64 {
-        self.receiver.held_out_of_order().first().map_or(0, |block| block.start)
+        self.connection.receiver().held_out_of_order().first().map_or(0, |block| block.start)
     }
 }

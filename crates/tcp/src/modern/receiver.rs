@@ -432,15 +432,6 @@ impl Receiver {
         self.due == AckDueTime::NOW || self.earlier_ack.is_some()
     }
 
-    /// Like [`Receiver::poll_ack`], but [`None`] if the acknowledgement might have SACK blocks.
-    #[inline(always)]
-    pub(super) fn poll_cumulative_ack(&mut self, stack: &Stack) -> Option<CumulativeAck> {
-        let has_no_blocks = self.due == AckDueTime::NOW
-            && self.earlier_ack.is_none()
-            && !self.reassembly.has_blocks_to_report();
-        has_no_blocks.then(|| self.send_cumulative_ack(stack))
-    }
-
     fn send_ack_with_blocks(&mut self, stack: &Stack) -> OutgoingAck {
         let sacks = self.sack_blocks_to_send(stack);
         let CumulativeAck { ack, window, echo, ece, .. } = self.send_cumulative_ack(stack);

@@ -147,14 +147,6 @@ pub struct OutgoingAck {
     pub ece: bool,
 }
 
-impl OutgoingAck {
-    /// Returns the acknowledgement without its SACK blocks.
-    pub(super) fn cumulative_ack_part(&self) -> CumulativeAck {
-        let Self { ack, window, echo, ece, .. } = *self;
-        CumulativeAck { ack, window, seq: 0, echo, ece }
-    }
-}
-
 /// Reason for sending a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SendReason {

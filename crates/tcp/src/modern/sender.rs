@@ -88,11 +88,8 @@ pub struct SenderCounters {
 
 /// Sending end of a connection.
 ///
-/// Fields that each acknowledgement needs are grouped in cache lines of 64 bytes, of which
-/// [`PacketSender`] begins the first: with many connections each line is a cache miss. Fields that
-/// only recovery needs come last.
-///
-/// [`PacketSender`]: super::packet_sender::PacketSender
+/// Fields that each acknowledgement needs are grouped in cache lines of 64 bytes: with many
+/// connections each line is a cache miss. Fields that only recovery needs come last.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct Sender {
@@ -291,6 +288,17 @@ impl Sender {
     #[must_use]
     pub fn is_data_acknowledged(&self) -> bool {
         self.una >= self.written
+    }
+
+    /// Whether nothing is outstanding, waits or is due, so that acknowledgements and polls have no
+    /// effect. Never true for sockets, which also record activity.
+    #[inline(always)]
+    pub(super) fn has_nothing_to_do(&self) -> bool {
+        self.una == self.written
+            && self.flight.end_byte() == self.una
+            && !self.closed
+            && self.forced.is_none()
+            && self.socket.is_none()
     }
 
     /// Stops sending: the application does not wait for FIN and its acknowledgement.

@@ -1,7 +1,7 @@
 //! Rules of a stack, as options.
 
 use super::cc::{AnyCongestionControl, CongestionControlKind, ControlRules, WindowGrowthUnit};
-use crate::packet_label::TIMESTAMP_BYTES;
+use crate::packet_kind::TIMESTAMP_BYTES;
 use tcpcast_link::time::Nanos;
 
 /// Loss detection.

@@ -4,7 +4,7 @@ use super::cc::CongestionControlKind;
 use super::handshake::HandshakeKind;
 use super::presets::Preset;
 use super::stack::{AckDelayRule, ReceiverRules, ReorderingThreshold, Stack};
-use crate::packet_label::{HEADER_BYTES, TIMESTAMP_BYTES};
+use crate::packet_kind::{HEADER_BYTES, TIMESTAMP_BYTES};
 use serde::Deserialize;
 use std::num::{NonZeroU16, NonZeroU32};
 use tcpcast_link::time::Nanos;

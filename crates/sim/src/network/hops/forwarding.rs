@@ -115,6 +115,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
         if stage > self.hops.bottleneck && is_not_shared {
             return self.forward_to_next_shared_hop(source, path, stage, now, packet);
         }
+        let short = self.length_of_short_packet::<S>(&packet);
         let HopStage { kind: StageKind::Shared(hop), .. } = &mut self.hops.stages[stage] else {
             return self.enter_bottleneck(source, path, packet);
         };
@@ -123,7 +124,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
         if hop.loses_packet_at(LossPlace::Before) {
             return self.on_hop_drop(stage, now, source, packet, true);
         }
-        match hop.offer_packet(now, path.packet_bytes, &packet, counters) {
+        match hop.offer_packet(now, short.unwrap_or(path.packet_bytes), &packet, counters) {
             EnqueueOutcome::Departs { leaves, .. } => {
                 self.forward_after_hop(source, path, stage, leaves, packet);
             }
@@ -189,7 +190,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
         let mut dropped = std::mem::take(&mut self.hops.drops);
         for DroppedAtHop { stage, at, packet } in dropped.drain(..) {
             if stage == self.hops.forward {
-                self.on_return_link_drop(at);
+                self.on_return_link_drop::<S>(at, packet);
                 continue;
             }
             let source = &mut sources[packet.source() as usize];

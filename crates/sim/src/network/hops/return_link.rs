@@ -5,15 +5,10 @@ use crate::clock::Nanos;
 use crate::event_queue::PacketPlace;
 use crate::loss::LossPlace;
 use crate::network::{ClassPath, Network, SimulatedSource};
-use crate::packet::{HEADER_BYTES, Packet, TIMESTAMP_BYTES};
+use crate::packet::{HEADER_BYTES, Packet};
 use crate::probe::TapPlace;
 use crate::queue::{EnqueueOutcome, QueueDiscipline};
-use tcpcast_tcp::{ReceivingEnd, SendingEnd};
-use tcpcast_wire::TcpOptions;
-
-/// SACK option with padding, without its blocks, and one block (RFC 2018, section 3).
-const SACK_OPTION_BYTES: u32 = 4;
-const SACK_BLOCK_BYTES: u32 = 8;
+use tcpcast_tcp::SendingEnd;
 
 impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, HAS_TAPS, HAS_HOP> {
     /// Enqueues an acknowledgement that reaches the return link at the virtual time `now` -
@@ -27,9 +22,14 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
         waited: bool,
     ) {
         let (now, stage) = (self.now - self.return_lookahead, self.hops.forward);
-        let shown = source.receiver.captured_header(ack.label());
-        let bytes = self.hops.acks.min_bytes.max(ack_length_with_options(&shown.options));
+        let bytes = if S::IS_POLLED {
+            self.segments.segment(ack.label()).ack_bytes()
+        } else {
+            HEADER_BYTES
+        };
+        let bytes = self.hops.acks.min_bytes.max(bytes);
         if HAS_TAPS && self.capturing {
+            let shown = self.captured_header::<S>(&ack);
             if !waited {
                 self.pass_to_captures(
                     TapPlace::Receiver,
@@ -50,7 +50,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
         if hop.loses_packet_at(LossPlace::Before) {
             acks.dropped += 1;
             counters.random_drops += 1;
-            return;
+            return self.remove_segment_of_ack::<S>(&ack);
         }
         match hop.offer_packet_of_bytes(bytes, now, &ack, counters) {
             EnqueueOutcome::Departs { leaves, .. } => {
@@ -69,6 +69,7 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
             EnqueueOutcome::Dropped => {
                 acks.dropped += 1;
                 counters.queue_drops += 1;
+                self.remove_segment_of_ack::<S>(&ack);
             }
         }
         self.collect_hop_drops(stage);
@@ -92,11 +93,18 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
 
     /// Counts an acknowledgement that the return link dropped at `at` after accepting it. The
     /// sender recovers through the next acknowledgement.
-    pub(super) fn on_return_link_drop(&mut self, at: Nanos) {
+    pub(super) fn on_return_link_drop<S: SendingEnd>(&mut self, at: Nanos, ack: Packet) {
         let acks = &mut self.hops.acks;
         acks.dropped += 1;
         acks.sojourns = acks.sojourns.wrapping_add(at);
         self.probes.hops[self.hops.forward].queue_drops += 1;
+        self.remove_segment_of_ack::<S>(&ack);
+    }
+
+    fn remove_segment_of_ack<S: SendingEnd>(&mut self, ack: &Packet) {
+        if S::IS_POLLED {
+            self.segments.remove(ack.label());
+        }
     }
 
     /// Forwards an acknowledgement to its sender.
@@ -108,32 +116,11 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
         ack: Packet,
     ) {
         if HAS_TAPS && self.capturing {
-            let shown = source.receiver.captured_header(ack.label());
+            let shown = self.captured_header::<S>(&ack);
             self.pass_to_captures(TapPlace::BottleneckIn, &source.record, leaves, &ack, shown);
         }
         source.ack_free = source.ack_free.max(leaves + path.back) + path.ingress.ack_time;
         let due = source.ack_free + self.sender_lookahead;
         self.events.schedule_packet(PacketPlace::Sender, source.record.class(), due, ack);
-    }
-}
-
-/// Length in bytes of an acknowledgement with these options.
-fn ack_length_with_options(options: &TcpOptions) -> u32 {
-    let stamps = if options.timestamps.is_some() { TIMESTAMP_BYTES } else { 0 };
-    let blocks = u32::from(options.blocks);
-    let sacks = if blocks > 0 { SACK_OPTION_BYTES + SACK_BLOCK_BYTES * blocks } else { 0 };
-    HEADER_BYTES + stamps + sacks
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn length_includes_options() {
-        let stamped = TcpOptions { timestamps: Some((1, 2)), ..TcpOptions::default() };
-        assert_eq!(ack_length_with_options(&TcpOptions::default()), 40);
-        assert_eq!(ack_length_with_options(&stamped), 52);
-        assert_eq!(ack_length_with_options(&TcpOptions { blocks: 3, ..stamped }), 80);
     }
 }

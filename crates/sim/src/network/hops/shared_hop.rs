@@ -86,15 +86,14 @@ impl SharedHop {
         self.loss.as_mut().is_some_and(|loss| loss.loses_packet_at(at))
     }
 
-    /// Enqueues a packet of a class whose full packets have `full_bytes`.
+    /// Enqueues a packet of `bytes`.
     pub(super) fn offer_packet(
         &mut self,
         now: Nanos,
-        full_bytes: u32,
+        bytes: u32,
         packet: &Packet,
         counters: &mut HopCounters,
     ) -> EnqueueOutcome {
-        let bytes = packet.label().length_of_short_packet().unwrap_or(full_bytes);
         if bytes == self.link.cached_length() {
             return self.queue.enqueue(now, packet, &mut self.link, counters);
         }
