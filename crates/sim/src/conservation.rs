@@ -18,6 +18,14 @@ pub enum ConservationError {
         /// Data packets in flight.
         in_flight: u64,
     },
+    /// Segments are lost, or remain after their packets.
+    #[error("{stored} segments are stored, but {in_flight} packets are in flight")]
+    Segments {
+        /// Segments stored.
+        stored: u64,
+        /// Data packets and acknowledgements in flight.
+        in_flight: u64,
+    },
     /// Acknowledgements are not conserved at the return link.
     #[error(
         "acks are not conserved at the return link: {entered} arrived, but {left} left, {dropped} were \

@@ -89,9 +89,8 @@ impl SegmentsInFlight {
     }
 
     /// Number of segments in flight.
-    #[cfg(test)]
-    pub(crate) fn len(&self) -> usize {
-        self.slots.len() - self.free.len()
+    pub(crate) fn len(&self) -> u64 {
+        (self.slots.len() - self.free.len()) as u64
     }
 }
 

@@ -130,7 +130,10 @@ impl CapturedHeader {
         Self {
             options,
             data: Some((segment.seq as u32, segment.len)),
-            flags: flag(flags.fin, FIN) | flag(flags.cwr, CWR) | flag(flags.psh, PSH),
+            flags: flag(flags.fin, FIN)
+                | flag(flags.ece, ECE)
+                | flag(flags.cwr, CWR)
+                | flag(flags.psh, PSH),
             codepoint: label.ecn() as u8,
             serial,
             ..Self::default()
@@ -263,7 +266,8 @@ impl SegmentWriter {
         packet: &Packet,
         shown: CapturedHeader,
     ) -> Option<[PacketAtTap; 3]> {
-        let UnloadedHandshakeTimes { rtt, forward, back } = self.classes[class].added?;
+        let ConnectionProperties { added, ecn, .. } = self.classes[class];
+        let UnloadedHandshakeTimes { rtt, forward, back } = added?;
         let source = packet.source() as usize;
         if self.newest.len() <= source {
             self.newest.resize(source + 1, 0);
@@ -277,7 +281,8 @@ impl SegmentWriter {
             let label = PacketLabel::new(kind, 0);
             let packet = Packet::new(packet.source(), packet.connection(), number, label);
             let options = TcpOptions { timestamps, ..TcpOptions::default() };
-            (packet, CapturedHeader { options, ..CapturedHeader::default() })
+            let flags = if ecn && number == 0 { ECE } else { 0 };
+            (packet, CapturedHeader { options, flags, ..CapturedHeader::default() })
         };
         // Timestamps count milliseconds.
         let before = |value: u32, time| value.wrapping_sub((time / MILLISECOND) as u32);
@@ -301,7 +306,7 @@ impl SegmentWriter {
         let window_scale = min_window_scale(window);
         let mut segment = build_segment(packet, shown, payload);
         if packet.number() == 0 && shown.flags & FIN == 0 {
-            turn_into_syn(&mut segment, packet.kind(), class.ecn);
+            turn_into_syn(&mut segment, packet.kind());
             segment.window = window.min(65_535) as u16;
             let options = SynOptions { mss: mss as u16, window_scale, sack_permitted: class.sack };
             segment.options.syn = Some(options);
@@ -357,19 +362,19 @@ fn min_window_scale(window: u32) -> u8 {
     (0..14).find(|shift| window.div_ceil(1 << shift) <= 65_535).unwrap_or(14)
 }
 
-/// Turns the segment of packet 0 into a SYN or SYN-ACK without data. ECN is offered as in RFC 3168,
-/// section 6.1.1; a retransmitted SYN does not offer ECN.
-fn turn_into_syn(segment: &mut ZeroPayloadSegment, kind: PacketKind, ecn: bool) {
+/// Turns the segment of packet 0 into a SYN or SYN-ACK without data. ECE marks a SYN that offers ECN,
+/// and a SYN-ACK that accepts it (RFC 3168, section 6.1.1).
+fn turn_into_syn(segment: &mut ZeroPayloadSegment, kind: PacketKind) {
     let is_syn_ack = kind != PacketKind::Ack;
     segment.sequence = 0;
     segment.acknowledgement = u32::from(is_syn_ack);
-    let offer = match (ecn, is_syn_ack) {
-        (false, _) => 0,
-        (true, true) => ECE,
-        (true, false) if segment.flags & ECE != 0 => ECE | CWR,
-        (true, false) => 0,
+    let uses_ecn = segment.flags & ECE != 0;
+    let kind = if is_syn_ack { SYN | ACK } else { SYN };
+    segment.flags = match (uses_ecn, is_syn_ack) {
+        (false, _) => kind,
+        (true, false) => kind | ECE | CWR,
+        (true, true) => kind | ECE,
     };
-    segment.flags = SYN | if is_syn_ack { ACK } else { 0 } | offer;
     segment.payload = 0;
 }
 
@@ -532,7 +537,7 @@ mod tests {
             packet_bytes: 1500,
             packets: 100,
             sack: false,
-            ecn: false,
+            ecn: true,
             added,
         };
         capture.start_writing_to(Box::new(file.clone()), vec![class]).unwrap();
@@ -570,7 +575,7 @@ mod tests {
         let times: Vec<Nanos> = packets.iter().map(|packet| packet.0).collect();
         assert_eq!(times, [ms(902), ms(932), ms(982), ms(1013), ms(1013) + 5]);
         let flags: Vec<u8> = packets.iter().map(|packet| packet.1).collect();
-        assert_eq!(flags, [SYN, SYN | ACK, ACK, ACK, ACK]);
+        assert_eq!(flags, [SYN | ECE | CWR, SYN | ACK | ECE, ACK, ACK, ACK]);
     }
 
     #[test]

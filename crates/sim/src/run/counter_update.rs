@@ -3,6 +3,7 @@
 use super::Simulation;
 use crate::conservation::ConservationError;
 use crate::network::{Network, RunPacketTotals};
+use crate::packet::{Packet, PacketKind};
 use crate::probe::{ClassCell, Probes};
 use crate::queue::QueueDiscipline;
 use tcpcast_tcp::SendingEnd;
@@ -28,6 +29,14 @@ impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: boo
         let RunPacketTotals { sent, received, dropped, .. } = network.totals;
         if sent != received + dropped + in_flight {
             return Err(ConservationError::Packets { sent, received, dropped, in_flight });
+        }
+        if S::IS_POLLED {
+            let is_ack = |packet: &Packet| packet.kind() == PacketKind::Ack;
+            let acks = network.events.count_pending_packets(is_ack) + network.hops.waiting_acks();
+            let (stored, in_flight) = (network.segments.len(), in_flight + acks);
+            if stored != in_flight {
+                return Err(ConservationError::Segments { stored, in_flight });
+            }
         }
         let (waiting, ahead) =
             (network.queue.waiting_packets(), network.queue.sum_of_remaining_times(network.now));

@@ -1,8 +1,9 @@
 use super::super::file_client::FileClient;
 use super::super::presets::Preset;
+use super::super::receiver::EcnCodepoint;
 use super::super::stack::Stack;
 use super::*;
-use tcpcast_link::time::MILLISECOND;
+use tcpcast_link::time::{MILLISECOND, SECOND};
 
 struct NoProbe;
 
@@ -161,4 +162,46 @@ fn last_packet_has_remaining_length() {
     );
     server.on_segment(RTT, &last.unwrap().1, &tcp, &mut NoProbe);
     assert!(server.is_finished() && server.acked_packets() == 3);
+}
+
+#[test]
+fn rfc_3168_6_1_1_1_retransmitted_syn_turns_ecn_off() {
+    for retransmits in [false, true] {
+        let stack = Stack { ecn: true, ..modern_tcp().stack };
+        let tcp = ModernTcpConfig { stack, handshake: HandshakeKind::Tcp, ..modern_tcp() };
+        let mut server = started(FileSize::of_full_packets(1), &tcp);
+        let mut client = FileClient::new_connection(&tcp);
+        client.connect(0, 1, &tcp);
+        let (mut syn, mut ack) = (Segment::default(), Segment::default());
+        client.on_timer(0, &tcp, &mut syn);
+        if retransmits {
+            client.on_timer(client.deadline(), &tcp, &mut syn);
+        }
+        assert!(syn.flags.syn);
+        let now = 2 * SECOND;
+        server.on_segment(now, &syn, &tcp, &mut NoProbe);
+        let answer = burst(&mut server, now, &tcp);
+        client.on_segment(now, &answer[0].segment, &tcp, &mut ack);
+        server.on_segment(now, &ack, &tcp, &mut NoProbe);
+        let data = burst(&mut server, now, &tcp);
+        assert_eq!(data[0].number, 1);
+        let expected = if retransmits { EcnCodepoint::NotCapable } else { EcnCodepoint::Capable };
+        assert_eq!(data[0].segment.ecn, expected);
+    }
+}
+
+#[test]
+fn rfc_7323_4_3_answer_to_repeated_syn_echoes_its_timestamp() {
+    let tcp = ModernTcpConfig { handshake: HandshakeKind::Tcp, ..modern_tcp() };
+    let mut server = started(FileSize::of_full_packets(1), &tcp);
+    let mut client = FileClient::new_connection(&tcp);
+    client.connect(SECOND, 1, &tcp);
+    for _ in 0..2 {
+        let (now, mut syn) = (client.deadline(), Segment::default());
+        client.on_timer(now, &tcp, &mut syn);
+        server.on_segment(now, &syn, &tcp, &mut NoProbe);
+        let answer = burst(&mut server, now, &tcp)[0].segment;
+        let echo = answer.options.timestamps.map(|stamps| stamps.echo);
+        assert_eq!(echo, syn.options.timestamps.map(|stamps| stamps.value));
+    }
 }

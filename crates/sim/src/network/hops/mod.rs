@@ -136,6 +136,14 @@ impl HopChain {
         self.arrivals.len() as u64 + held
     }
 
+    /// Number of acknowledgements in the queue of the return link.
+    pub(crate) fn waiting_acks(&self) -> u64 {
+        match self.stages.get(self.forward) {
+            Some(HopStage { kind: StageKind::Shared(hop), .. }) => hop.waiting_packets(),
+            _ => 0,
+        }
+    }
+
     /// Reports departures up to `now` to the counters.
     pub(crate) fn advance_to(&mut self, now: Nanos, probes: &mut Probes) {
         let (forward, late) = (self.forward, self.acks.late);
