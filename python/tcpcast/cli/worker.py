@@ -15,7 +15,7 @@ import signal
 import sys
 import threading
 import time
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -27,7 +27,7 @@ if sys.platform != "win32":
     import resource
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from tcpcast.report.document import Document
 
@@ -73,8 +73,8 @@ async def run_in_worker(function: Callable[..., Any], *arguments: Any, limit_s: 
     limiter = CapacityLimiter(1)
     try:
         # anyio would leave a process behind if its start is cancelled.
-        with CancelScope(shield=True):
-            await to_process.run_sync(os.getpid, limiter=limiter)
+        with CancelScope(shield=True), _new_processes_ignore_interrupts():
+            await to_process.run_sync(_ignore_interrupts, limiter=limiter)
         with fail_after(limit_s + GRACE_S):
             return await to_process.run_sync(
                 function, *arguments, cancellable=True, limiter=limiter
@@ -87,6 +87,27 @@ async def run_in_worker(function: Callable[..., Any], *arguments: Any, limit_s: 
         if isinstance(error, TcpcastError):
             raise
         raise WorkerDied(f"internal error of tcpcast: {error!r}") from error
+
+
+@contextmanager
+def _new_processes_ignore_interrupts() -> Iterator[None]:
+    """Block Ctrl-C, which new processes inherit; this process receives it afterwards."""
+    if sys.platform == "win32":
+        yield
+        return
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+
+
+def _ignore_interrupts() -> None:
+    """Leave Ctrl-C, which the terminal sends to all processes, to the server, which ends this one.
+
+    Otherwise the server would raise the interrupt of this process as an error of its request.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def run_words(  # noqa: PLR0913 - limits by name

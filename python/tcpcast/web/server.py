@@ -9,17 +9,19 @@ import threading
 import webbrowser
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tcpcast.errors import MachineError, TcpcastError
 from tcpcast.web.guard import LOOPBACK_ADDRESS, Access
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Awaitable, Callable, Iterator, Mapping
 
     from tcpcast.web.app import Ask, Form
 
 MAX_PORT = 65_535
+STOP_CHECK_S = 0.1
+"""Interval in seconds at which an answer checks whether the server stops."""
 
 _REDIRECT = """<!doctype html><html lang="en"><meta charset="utf-8"><title>tcpcast</title>
 <meta name="referrer" content="no-referrer">
@@ -90,8 +92,12 @@ def serve(
     access = Access(bound.getsockname()[1])
     bound.listen()  # from now on, connections wait instead of being refused
     on_ready(access.start_url)
+
+    async def ask_while_serving(request: Any, folder: str) -> dict[str, Any]:
+        return await _ask_until(lambda: server.should_exit, ask(request, folder))
+
     config = uvicorn.Config(
-        create_app(access, forms, ask),
+        create_app(access, forms, ask_while_serving),
         log_level="error",  # no warnings about malformed requests from other local programs
         access_log=False,
         lifespan="on",
@@ -99,10 +105,39 @@ def serve(
         ws="none",
         timeout_graceful_shutdown=1,
     )
+    server = uvicorn.Server(config)
     with _redirect_file(access.start_url) as file:
         if browser:
             threading.Thread(target=webbrowser.open, args=(file.as_uri(),), daemon=True).start()
-        uvicorn.Server(config).run(sockets=[bound])
+        server.run(sockets=[bound])
+
+
+async def _ask_until(
+    is_over: Callable[[], bool], asked: Awaitable[dict[str, Any]]
+) -> dict[str, Any]:
+    """Return the answer; cancel its work and raise if the server stops first.
+
+    Otherwise uvicorn would cancel the response itself and print a traceback.
+    """
+    import anyio  # noqa: PLC0415 - of the extra web
+
+    answer: dict[str, Any] | TcpcastError = TcpcastError("the server was stopped")
+
+    async def cancel_if_over(work: anyio.CancelScope) -> None:
+        while not is_over():
+            await anyio.sleep(STOP_CHECK_S)
+        work.cancel()
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(cancel_if_over, tasks.cancel_scope)
+        try:
+            answer = await asked
+        except TcpcastError as error:
+            answer = error
+        tasks.cancel_scope.cancel()
+    if isinstance(answer, TcpcastError):
+        raise answer
+    return answer
 
 
 @contextmanager
