@@ -100,6 +100,7 @@ def ask_path(
     values: Mapping[str, Any],
     *,
     packet: bool = False,
+    engines: Sequence[str] | None = None,
     points: int | None = None,
     changes: Mapping[str, Any] | None = None,
 ) -> PathQuestion:
@@ -111,6 +112,8 @@ def ask_path(
         The options by name, as typed; values of ranges have the form ``LOW..HIGH``.
     packet
         Whether a simulation is requested.
+    engines
+        The requested engines; None for the formulas, and a simulation where they are not reliable.
     points
         Number of values per range; None for the default.
     changes
@@ -139,20 +142,23 @@ def ask_path(
         amount_bytes = round(_read_size_pkts(values) * _payload_bytes(values))
         corners = [{**values, "size": None}]
     scenarios = [_make_scenario(corner, changes or {}) for corner in corners]
-    answers = [_answer_by_formulas(each) for each in scenarios]
-    formulas = [each.engine for each in answers[0]]
     points_in_total = per_range ** len(ranges)
     scenario, packets, is_enough = _with_length(scenarios, changes or {}, quick=not packet)
-    engines, refused = formulas, list[Answer]()
-    if packet:
-        engines = [*formulas, "packet"]
-    elif any(map(_needs_simulation, scenarios, answers)):
-        if is_enough and packets * points_in_total <= 1.01 * MAX_QUICK_PKTS:
-            engines = [*formulas, "packet"]
-        else:
-            scenario, packets, _ = _with_length(scenarios, changes or {}, quick=False)
-            refused = [_refuse_simulation(packets * points_in_total)]
-    return PathQuestion(scenario, varied, engines, refused, amount_bytes)
+    chosen, needs_packet, refused = list(engines or ()), packet, list[Answer]()
+    if engines is None:
+        answers = [_answer_by_formulas(each) for each in scenarios]
+        chosen = [each.engine for each in answers[0]]
+        needs_packet = packet or any(map(_needs_simulation, scenarios, answers))
+    if (
+        needs_packet
+        and not packet
+        and not (is_enough and packets * points_in_total <= 1.01 * MAX_QUICK_PKTS)
+    ):
+        scenario, packets, _ = _with_length(scenarios, changes or {}, quick=False)
+        refused, needs_packet = [_refuse_simulation(packets * points_in_total)], False
+    if needs_packet and "packet" not in chosen:
+        chosen.append("packet")
+    return PathQuestion(scenario, varied, chosen, refused, amount_bytes)
 
 
 def make_path_scenario(values: Mapping[str, Any]) -> Scenario:

@@ -321,3 +321,14 @@ def test_transfers_with_tls_are_simulated_and_judged_by_their_total_time(capsys:
     out = predict(capsys, *path, "--rtt", "10ms..40ms", "--points", "2")
     assert out.startswith("The total time is largest with round-trip time 40 ms: ")
     assert "total time" in out.partition("\n\n")[2]
+
+
+def test_requested_engines_run_without_the_formulas(monkeypatch: pytest.MonkeyPatch) -> None:
+    def answer_nothing(*_: object) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr(path_scenario, "answer", answer_nothing)
+    path = {"rtt": "1ms", "rate": "1gbit", "stack": "linux-cubic"}
+    question = ask_path(path, engines=["bbr-bound"])
+    assert (question.engines, question.refused) == (["bbr-bound"], [])
+    assert ask_path(path, engines=["pftk"], packet=True).engines == ["pftk", "packet"]

@@ -32,16 +32,14 @@ def predict(  # noqa: PLR0913 - one parameter per option
     """Answer the scenario of the path like `run`, or `sweep` for ranges."""
     path = {name: how.pop(name) for name in PATH_OPTIONS}
     changed = parse_assignments(changes or ()) | ({} if seed is None else {"run.seed": seed})
-    question = ask_path(path, packet=packet, points=count, changes=changed)
-    engines = read_engine_option(engine) or question.engines
-    if packet and "packet" not in engines:
-        engines = [*engines, "packet"]
+    engines = read_engine_option(engine)
+    question = ask_path(path, packet=packet, engines=engines, points=count, changes=changed)
     if not question.varied:
         answer_scenario(
             question.scenario,
-            engines,
+            question.engines,
             lambda _: typed_command_text(context),
-            refused=() if engine else question.refused,
+            refused=question.refused,
             amount_bytes=question.amount_bytes,
             **how,
         )
@@ -57,4 +55,4 @@ def predict(  # noqa: PLR0913 - one parameter per option
     for each in question.refused:
         print_message(f"{each.engine}: {each.refusal()}")
     used = {name: how[name] for name in _SWEEP_OPTIONS}
-    sweep_scenario(question.scenario, question.varied, engines, context=context, **used)
+    sweep_scenario(question.scenario, question.varied, question.engines, context=context, **used)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast.captures.table import select_rows
-from tcpcast.compare import is_observed, mean_time_metrics, packets_text
+from tcpcast.compare import is_observed, main_metric, mean_time_metrics, packets_text
 from tcpcast.readable_units import count_text
 from tcpcast.report.chart import (
     FIGURE_SIZE_IN,
@@ -402,10 +402,13 @@ def completion_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
             end = name if answer is ordered[0] and not label else ""
             series.append(Series(x, value, label, style | mark, name=end))
             shown.append(value)
+    title = "Completion times of transfers by size"
+    if main_metric(scenario.populations) == "completion_time_s":  # what the figure shows
+        title = run_title(answers, scenario, title)
     # The legend goes below, because bars and lines fill the axes.
     return one_panel_chart(
         scenario,
-        run_title(answers, scenario, "Completion times of transfers by size"),
+        title,
         Axis("size of a transfer (packets)", integer_ticks=True),
         value_axis(f"completion time ({scale.unit})", shown),
         series,
