@@ -42,7 +42,7 @@ def find_violations(scenario: Scenario, engines: list[str] | None = None) -> lis
     found: list[str] = []
     for answer in answers:
         found += [f"{answer.engine}: {text}" for text in _answer_violations(scenario, answer)]
-    return found + list(_text_violations(scenario, answers))
+    return found + list(text_violations(scenario, answers))
 
 
 def _answer_violations(scenario: Scenario, answer: Answer) -> Iterator[str]:
@@ -218,7 +218,7 @@ def _unfinished_violations(answer: Answer) -> Iterator[str]:
         yield "by_size: intervals of completion_time_s, although most transfers had not finished"
 
 
-def _text_violations(scenario: Scenario, answers: Any) -> Iterator[str]:
+def text_violations(scenario: Scenario, answers: Any) -> Iterator[str]:
     """Check the reports: the same verdict in each, no empty table, no value of Python."""
     compared = compare_all(answers)
     findings = run_findings(compared, scenario)
