@@ -29,16 +29,6 @@ def test_class_with_top_level_tcp_gives_the_same_run() -> None:
     assert simulate(by_class_tcp).metrics == simulate(plain).metrics
 
 
-def test_single_class_tcp_equals_top_level_tcp() -> None:
-    own = {"stack": "rfc-reno", "initial_window": 4, "min_rto": "300ms"}
-    changes = {f"tcp.{key}": value for key, value in own.items()}
-    top_level = tcpcast.load("two-classes", changes=WEB | changes)
-    tables = tcpcast.load("two-classes", changes=WEB).resolved()
-    for entry in tables["class"]:
-        entry["tcp"] = own
-    assert simulate(tcpcast.Scenario.from_dict(tables)).metrics == simulate(top_level).metrics
-
-
 def test_each_class_has_its_own_receiver_window() -> None:
     wide, narrow = simulate(tcpcast.Scenario.from_dict(WINDOWS)).tables["by_class"]["goodput_pps"]
     assert wide == pytest.approx(3 * 20 / 0.06, rel=0.005)

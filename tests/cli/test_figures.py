@@ -115,12 +115,6 @@ def test_unlimited_buffer_and_rate_are_not_drawn(
         assert [x.get_label() for x in drawn[name].axes[0].lines] == ["packet (simulated)"]
 
 
-def test_answers_plot_writes_figures(
-    scenario: Scenario, tmp_path: Path, drawn: dict[str, Figure]
-) -> None:
-    assert len(tcpcast.Answers([simulated()], scenario).plot(tmp_path)) == len(drawn) == 3
-
-
 def test_windows_figure_shows_complete_run_and_every_flow(
     scenario: Scenario, tmp_path: Path, drawn: dict[str, Figure]
 ) -> None:

@@ -120,6 +120,9 @@ def printed(capsys: Printed, *words: str) -> Any:
     return json.loads(capsys.readouterr().out)
 
 
+SHORT = "run.transfers=5000"
+
+
 def timeless(document: Any) -> Any:
     """Return a document without the times of its calculation."""
     if isinstance(document, list):
@@ -258,10 +261,27 @@ def test_a_damaged_capture_has_its_document_and_the_message(session: Session) ->
     assert "damaged" in message
 
 
-def test_predict_returns_the_document_of_the_command(session: Session, capsys: Printed) -> None:
-    found = session.document("predict", rtt="50ms", loss="0.1%", flows=2, delayed_acks=True)
-    words = ["predict", "--rtt=50ms", "--loss=0.1%", "--flows=2", "--delayed-acks"]
-    assert timeless(found) == timeless(printed(capsys, *words))
+@pytest.mark.parametrize(
+    ("tool", "arguments", "command"),
+    [
+        (
+            "predict",
+            {"rtt": "50ms", "loss": "0.1%", "flows": 2, "delayed_acks": True},
+            "predict --rtt=50ms --loss=0.1% --flows=2 --delayed-acks",
+        ),
+        (
+            "plan",
+            {"question": "users", "scenario": "web-10mbit", "rate": "400kbit", "set": [SHORT]},
+            f"plan users web-10mbit --rate=400kbit --set={SHORT}",
+        ),
+        ("run", {"scenario": "own.toml", "engine": "mathis"}, "run one-path --engine mathis"),
+    ],
+)
+def test_tool_returns_the_document_of_the_command(
+    session: Session, capsys: Printed, tool: str, arguments: dict[str, Any], command: str
+) -> None:
+    found = session.document(tool, **arguments)
+    assert timeless(found) == timeless(printed(capsys, *command.split()))
     assert next(iter(found)) == "verdict"
 
 
@@ -293,20 +313,6 @@ def test_a_requested_table_is_returned(session: Session) -> None:
     (answer,) = found["answers"]
     assert len(answer["tables"]["drops_by_sequence"]["columns"]["drops"]) > MAX_ROWS
     assert "drops_by_sequence" not in answer.get("omitted", {})
-
-
-def test_plan_returns_the_document_of_the_command(session: Session, capsys: Printed) -> None:
-    short = "run.transfers=5000"
-    found = session.document(
-        "plan", question="users", scenario="web-10mbit", rate="400kbit", set=[short]
-    )
-    expected = printed(capsys, "plan", "users", "web-10mbit", "--rate=400kbit", f"--set={short}")
-    assert timeless(found) == timeless(expected)
-    assert next(iter(found)) == "verdict"
-
-
-def test_a_scenario_below_the_folder_is_read(session: Session) -> None:
-    assert session.document("run", scenario="own.toml", engine="mathis")["answers"]
 
 
 RATES = 'network.bottleneck.rate = {{ trace = "{}" }}'

@@ -18,10 +18,8 @@ from tcpcast_papers.short.runs import (
 )
 from tcpcast_papers.short.settings import (
     ALL_SETTINGS,
-    LIMITED_TRANSMIT,
     NEWRENO,
     PROPOSAL,
-    RFC_3042,
     SIZES,
     Setting,
 )
@@ -99,17 +97,6 @@ def test_only_the_last_packet_times_out_with_the_proposal() -> None:
     assert result.high is not None
     assert result.low < 1.1
     assert result.high > 0.9
-
-
-def test_limited_transmit_reduces_the_timeouts_of_long_flows() -> None:
-    jobs = [
-        Runs(SMALL).long_flow_job(setting, 0.05)
-        for setting in (NEWRENO, LIMITED_TRANSMIT, RFC_3042)
-    ]
-    runs = simulated(*jobs)
-    shares = [runs[job].metrics["timeout_share"].value for job in jobs]
-    assert shares == sorted(shares, reverse=True)
-    assert shares[1] < 0.8 * shares[0]
 
 
 def test_reordering_causes_needless_retransmissions_of_the_proposal() -> None:
