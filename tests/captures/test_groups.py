@@ -16,7 +16,7 @@ from tcpcast.models.parallel import (
     parallel_throughput,
 )
 from tcpcast.report.text import print_parts
-from tcpcast.report.trace_groups import group_parts
+from tcpcast.report.trace import group_parts
 
 MS = 1_000_000
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast.captures.advice import (
+    REMEDIES_BY_LIMIT,
     advise_each_direction,
     cause_or_limit_keys,
     share_of_main_limit,
@@ -19,14 +20,29 @@ from tcpcast.captures.capture import (
     iter_rows_with_advice,
 )
 from tcpcast.captures.capture_tables import tables_by_name
+from tcpcast.captures.congestion_control import BBR, CUBIC, UNKNOWN
 from tcpcast.captures.failed_connections import (
     failure_sentences,
     failure_summary,
     have_failures_one_kind,
     keepalive_sentence,
 )
+from tcpcast.captures.groups import ANY_HOST, have_many_flows_in_rto
 from tcpcast.captures.interruptions import interruption_sentences
-from tcpcast.captures.quantity_text import format_volume, sentence_case
+from tcpcast.captures.names import service_label
+from tcpcast.captures.quantity_text import (
+    format_percent,
+    format_rate,
+    format_time,
+    format_volume,
+    sentence_case,
+)
+from tcpcast.captures.service_advice import (
+    COMPONENT_PHRASES,
+    MIN_COMPONENT_SHARE,
+    TAP_LIMITATIONS,
+    service_verdicts,
+)
 from tcpcast.captures.subject import (
     TRANSFER_KINDS,
     Subject,
@@ -47,13 +63,11 @@ from tcpcast.report.document import ARROW, BLANK_LINE, Column, Paragraph, ShareB
 from tcpcast.report.document import Table as Columns
 from tcpcast.report.trace_cells import (
     integer_texts,
+    number_text,
     omitted_rows_parts,
     rate_scale,
     scaled_number_texts,
 )
-from tcpcast.report.trace_detail import MIN_BAR_SHARE, detail_parts, log_detail_parts
-from tcpcast.report.trace_groups import group_parts
-from tcpcast.report.trace_services import service_parts
 from tcpcast.report.verdict import verdict_text
 
 if TYPE_CHECKING:
@@ -62,8 +76,398 @@ if TYPE_CHECKING:
     from tcpcast.array_types import Table
     from tcpcast.captures import Capture
     from tcpcast.report.document import Part
+    from tcpcast.report.trace_cells import Array
 
-    Array = np.ndarray[Any, Any]
+    Row = dict[str, Any]
+
+
+LABEL_WIDTH = 14
+MIN_BAR_SHARE = 0.01
+"""Minimum share of the time with a bar."""
+RETRANSMISSION_CAUSES = {
+    "by_duplicates": "by fast retransmit",
+    "by_sack": "by SACK",
+    "by_rack": "by RACK",
+    "by_timeout": "by RTO",
+    "after_timeout": "after an RTO",
+    "tail_loss_probes": "as tail loss probes",
+    "unexplained": "unexplained",
+}
+CONNECTION_END_TEXTS = {
+    "open": "still open at the end",
+    "closed": "closed at the end",
+    "reset": "reset at the end",
+    "evicted": "evicted: too many connections were active",
+}
+
+
+def detail_parts(row: Row, advice: str) -> list[Part]:
+    """Return one paragraph per subject of a row of ``connections``, bars, and the advice."""
+    texts = {
+        "tap": _tap_text(row),
+        "sent": _sent_text(row),
+        "retrans": _retransmission_text(row),
+        "loss": _loss_text(row),
+        "RTT": _rtt_text(row),
+        "windows": _window_text(row),
+        "options": _tcp_options_text(row),
+        "models": _model_rates_text(row),
+    }
+    parts: list[Part] = [_labelled_line(label, text) for label, text in texts.items() if text]
+    parts += _limit_bars(row)
+    if advice:
+        parts.append(_labelled_line("why", advice))
+    return parts
+
+
+def log_detail_parts(row: Row, advice: str) -> list[Part]:
+    """Return the parts of :func:`detail_parts` for a row that a program measured."""
+    again = row["retransmissions"]
+    rtts = {"mean": row["rtt_mean_s"], "min": row["rtt_min_s"]}
+    window, flight = row["window_max_bytes"], row["flight_mean_bytes"]
+    texts = {
+        "measured": f"by the {row['tap_side']}",
+        "sent": _sent_text(row),
+        "retrans": f"{again:,.0f}" if _is_known(again) else "unknown",
+        "RTT": "; ".join(f"{k} {_in_ms(v)} ms" for k, v in rtts.items() if _is_known(v)),
+        "windows": "; ".join(
+            f"{name} {format_volume(value)}"
+            for name, value in {"receive window": window, "in flight": flight}.items()
+            if _is_known(value) and value > 0
+        ),
+        "models": _model_rates_text(row),
+    }
+    parts: list[Part] = [_labelled_line(label, text) for label, text in texts.items() if text]
+    return [*parts, *_limit_bars(row), _labelled_line("why", advice)]
+
+
+def _labelled_line(label: str, text: str) -> Paragraph:
+    return Paragraph(text, "", f" {label}".ljust(LABEL_WIDTH))
+
+
+def _is_known(value: float | None) -> bool:
+    return value is not None and math.isfinite(value)
+
+
+def _in_ms(seconds: float) -> str:
+    return number_text(seconds * 1e3)
+
+
+def _tap_text(row: Row) -> str:
+    side = {
+        "sender": "at the sender",
+        "receiver": "at the receiver",
+        "middle": "between sender and receiver",
+    }.get(row["tap_side"], "position unknown")
+    start = "" if row["syn_captured"] else "; capture begins after the handshake"
+    return f"{side}{start}; {CONNECTION_END_TEXTS[row['end']]}"
+
+
+def _sent_text(row: Row) -> str:
+    text = f"{count_text(row['data_packets'], 'data packet')}, {format_volume(row['bytes'])}"
+    if not _is_known(row["throughput_bps"]):
+        return text
+    return (
+        f"{text} in {format_time(row['duration_s'])}: throughput "
+        f"{format_rate(row['throughput_bps'])}, goodput "
+        f"{format_rate(row['goodput_bps'])}"
+    )
+
+
+def _retransmission_text(row: Row) -> str:
+    if not row["retransmissions"]:
+        return "none"
+    by = ", ".join(
+        f"{row[name]:,} {cause}" for name, cause in RETRANSMISSION_CAUSES.items() if row[name]
+    )
+    needless = row["spurious_dsack"] + row["spurious_eifel"]
+    more = f"; {needless:,} of them unnecessary" if needless else ""
+    return f"{row['retransmissions']:,}: {by}{more}"
+
+
+def _loss_text(row: Row) -> str:
+    if not row["td"] + row["to"] + row["td_paper"] + row["to_paper"]:
+        return "no indication"
+    text = (
+        f"{row['td']:,} TD, {row['to']:,} TO (by PFTK's rule: {row['td_paper']:,} TD, "
+        f"{row['to_paper']:,} TO), p = {number_text(100 * row['loss_indication_ratio'])} %"
+    )
+    if row["timeouts"]:
+        text += f"; {count_text(row['timeouts'], 'timeout')}"
+        text += f", up to {row['max_backoff']} consecutive" if row["max_backoff"] > 1 else ""
+        text += f", T0 = {format_time(row['t0_s'])}" if _is_known(row["t0_s"]) else ""
+    return text
+
+
+def _rtt_text(row: Row) -> str:
+    bound = "at least " if row["rtt_lower_bound"] else ""
+    parts = [f"mean {bound}{_in_ms(row['rtt_mean_s'])} ms"] if _is_known(row["rtt_mean_s"]) else []
+    names = {"min": "min", "p50": "median", "p95": "95 %", "p99": "99 %", "max": "max"}
+    from_tap = [
+        f"{name} {_in_ms(row[f'rtt_{key}_s'])}"
+        for key, name in names.items()
+        if _is_known(row[f"rtt_{key}_s"])
+    ]
+    if from_tap:
+        parts.append(f"from the tap: {', '.join(from_tap)}")
+    if row["rtt_withheld"]:
+        parts.append("no mean RTT: the capture contains no pure acks")
+    if row["rtt_too_short"]:
+        parts.append("times below 10 µs are unknown")
+    if _is_known(row["handshake_rtt_s"]):
+        parts.append(f"handshake {_in_ms(row['handshake_rtt_s'])}")
+    return "; ".join(parts)
+
+
+def _window_text(row: Row) -> str:
+    parts = []
+    if _is_known(row["w_max_pkts"]):
+        window = (
+            f"{number_text(row['w_max_pkts'])} packets, {format_volume(row['window_max_bytes'])}"
+        )
+        parts.append(f"W_max {window}")
+    if _is_known(row["flight_mean_bytes"]):
+        mean, maximum = row["flight_mean_bytes"], row["flight_max_bytes"]
+        parts.append(f"in flight {format_volume(mean)} mean, {format_volume(maximum)} max")
+    if _is_known(row["initial_window_pkts"]):
+        parts.append(f"initial {count_text(int(row['initial_window_pkts']), 'packet')}")
+    if _is_known(row["packets_per_ack"]):
+        parts.append(
+            f"{number_text(row['packets_per_ack'])} packets per ack{_packets_per_growth_text(row)}"
+        )
+    if row.get("looks_like", UNKNOWN) != UNKNOWN:
+        parts.append(_control_text(row))
+    return "; ".join(parts)
+
+
+def _control_text(row: Row) -> str:
+    """Return the probable congestion control and the matching model."""
+    control, factor = row["looks_like"], row["window_reduction"]
+    if control == BBR:
+        return (
+            "behaves like BBR (losses do not reduce the data in flight); matching model: bbr_bound"
+        )
+    name, model = ("CUBIC", "cubic") if control == CUBIC else ("Reno", "pftk")
+    return (
+        f"behaves like {name} (a loss reduces the window to {number_text(factor)} of its "
+        f"size); matching model: {model}"
+    )
+
+
+def _packets_per_growth_text(row: Row) -> str:
+    """Return the text on PFTK's input b; it explains a b that differs from the packets per ACK."""
+    if row["window_grows_by"] == "packets" and row["packets_per_ack"] > 1:
+        return ", but the window grows per acked packet (b = 1)"
+    return f" (b = {number_text(max(row['packets_per_ack'], 1.0))})"
+
+
+def _tcp_options_text(row: Row) -> str:
+    if not row["syn_captured"]:
+        return ""
+    parts = [f"MSS {row['mss_bytes']:.0f} B"] if _is_known(row["mss_bytes"]) else []
+    scale = row["window_scale"]
+    if _is_known(scale) or _is_known(row["w_max_pkts"]):
+        parts.append(f"window scale {scale:.0f}" if _is_known(scale) else "no window scaling")
+    named = {"sack": "SACK", "timestamps": "timestamps", "ecn": "ECN"}
+    return ", ".join(parts + [("" if row[key] else "no ") + name for key, name in named.items()])
+
+
+def _model_rates_text(row: Row) -> str:
+    # The rate is unknown if the clock of the capture stepped back during the transfer.
+    if not (_is_known(row["pftk_pps"]) and _is_known(row["send_rate_pps"])):
+        return ""
+    packet = row["throughput_bps"] / row["send_rate_pps"]
+    return (
+        f"PFTK {format_rate(row['pftk_pps'] * packet)}, "
+        f"square-root formula {format_rate(row['mathis_pps'] * packet)}"
+    )
+
+
+def _limit_bars(row: Row) -> list[ShareBar]:
+    """Return one bar per limit of the direction, the longest first."""
+    if "limited_by" not in row:
+        return []
+    all_shares = [(row[f"share_{name}"], LIMIT_NAMES[name]) for name in REMEDIES_BY_LIMIT]
+    known = sorted(((value, name) for value, name in all_shares if _is_known(value)), reverse=True)
+    shown = [(value, name) for value, name in known if value >= MIN_BAR_SHARE]
+    return [
+        ShareBar(name, value, (" limited by" if index == 0 else "").ljust(LABEL_WIDTH))
+        for index, (value, name) in enumerate(shown)
+    ]
+
+
+MAX_NAMES = 3
+"""Maximum number of groups that a warning names."""
+ESTIMATED_MARK = "~"
+"""Mark of a p_r (loss probability within a loss event) that is only estimated."""
+MODEL_COLUMNS = {
+    "alg. 1": "parallel",
+    "alg. 2": "parallel_cumulative",
+    "n × PFTK": "multiplied_pftk",
+}
+
+
+def group_parts(groups: Table, max_rows: int | None = None) -> list[Part]:
+    """Return a table of groups, sorted by the number of loss events, and explanations."""
+    order = np.lexsort((-groups["bytes"], -groups["td"] - groups["to"]))[:max_rows]
+    shown = select_rows(groups, order)
+    parts: list[Part] = [Columns(_group_columns(shown), ends=_group_ends(shown))]
+    parts += omitted_rows_parts(groups["src"].size, order.size)
+    return [*parts, BLANK_LINE, *_note_paragraphs(shown)]
+
+
+def _group_ends(shown: Table) -> list[tuple[str, str]]:
+    return [
+        (host_text(source), "" if source == destination == ANY_HOST else host_text(destination))
+        for source, destination in zip(shown["src"].tolist(), shown["dst"].tolist(), strict=True)
+    ]
+
+
+def host_text(host: str) -> str:
+    """Return a host, or ``all`` if the group includes all hosts."""
+    return "all" if host == ANY_HOST else host
+
+
+def _group_columns(shown: Table) -> list[Column]:
+    rates = _model_rate_columns(shown)
+    scale = rate_scale(np.concatenate([shown["throughput_bps"], *rates.values()]))
+    exact = np.isfinite(shown["loss_ratio"])
+    lost = np.where(exact, shown["loss_ratio"], shown["loss_ratio_estimate"])
+    marked = [
+        ("" if known else ESTIMATED_MARK) + number_text(100 * value)
+        for known, value in zip(exact.tolist(), lost.tolist(), strict=True)
+    ]
+    return [
+        Column("\nflows", integer_texts(shown["flows"])),
+        Column("parallel\nflows", scaled_number_texts(shown["parallel_flows"]), drop_order=2),
+        Column("data\npkts", integer_texts(shown["packets_sent"]), drop_order=3),
+        Column("p\n%", scaled_number_texts(shown["loss_indication_ratio"], 100)),
+        Column("p_e\n%", scaled_number_texts(shown["loss_event_ratio_cumulative"], 100)),
+        Column("p_r\n%", marked),
+        Column("RTT\nms", scaled_number_texts(shown["rtt_mean_s"], 1e3)),
+        Column(
+            f"rate\n{scale.unit}", scaled_number_texts(shown["throughput_bps"], 1 / scale.factor)
+        ),
+        *(
+            Column(
+                f"{name}\n{scale.unit}",
+                scaled_number_texts(rate, 1 / scale.factor),
+                drop_order=4 if name.startswith("n ") else 0,
+            )
+            for name, rate in rates.items()
+        ),
+        Column("\nJain", scaled_number_texts(shown["jain_index"]), drop_order=1),
+    ]
+
+
+def _model_rate_columns(shown: Table) -> dict[str, Array]:
+    """Return the rates by models in bit/s of payload, using the mean packet size."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        packet = shown["throughput_bps"] / shown["send_rate_pps"]
+        return {name: shown[f"{model}_pps"] * packet for name, model in MODEL_COLUMNS.items()}
+
+
+def _note_paragraphs(shown: Table) -> list[Paragraph]:
+    notes = [
+        Paragraph(
+            "p: loss indications of all flows per packet; p_e: loss events of the group per "
+            "packet, at most one event per RTT; p_r: share of packets lost. Rates are means over "
+            "the time in which at least one flow was active. alg. 1, alg. 2: Damjanovic et al. "
+            "(2008), for the mean number of parallel flows.",
+        )
+    ]
+    if np.isnan(shown["loss_ratio"]).any():
+        notes.append(Paragraph("p_r is estimated as the share of retransmitted packets", "", "~ "))
+    waiting = select_rows(shown, np.flatnonzero(have_many_flows_in_rto(shown)))
+    if waiting["src"].size:
+        notes.append(
+            Paragraph(
+                f"algorithm 1 underestimates the rate of {_group_names(waiting)}: it predicts that "
+                f"up to {format_percent(waiting['waiting_share'].max())} of the flows are in RTO "
+                "at the same time, but assumes few flows in RTO",
+                "warning",
+                "check: ",
+            )
+        )
+    return notes
+
+
+def _group_names(groups: Table) -> str:
+    """Return the names of the first groups, and the number of other groups."""
+    names = [f"{src} > {dst}" if dst else f"{src} flows" for src, dst in _group_ends(groups)]
+    others = len(names) - MAX_NAMES
+    more = f" and {count_text(others, 'more group')}" if others > 0 else ""
+    return ", ".join(names[:MAX_NAMES]) + more
+
+
+MAX_EXPLAINED_SERVICES = 3
+"""Number of services with a verdict."""
+
+
+def service_parts(services: Table, max_rows: int | None, minor: Array) -> list[Part]:
+    """Return a table of services, and verdicts on the busiest services, except for minor ones."""
+    count = services["server"].size
+    if not count:
+        return []
+    parts: list[Part] = [
+        BLANK_LINE,
+        Columns(_service_columns(select_rows(services, slice(max_rows))), title=""),
+    ]
+    parts += omitted_rows_parts(count, count if max_rows is None else max_rows, " services")
+    explained = select_rows(services, np.flatnonzero(~minor)[:MAX_EXPLAINED_SERVICES])
+    for index, verdict in enumerate(service_verdicts(explained)):
+        row = select_rows(explained, index)
+        parts += [BLANK_LINE, Paragraph(f"service {service_label(row)}", "heading")]
+        texts = (_latency_text(row), verdict, TAP_LIMITATIONS[str(row["tap"])])
+        parts += [Paragraph(text, "", "  ") for text in texts if text]
+    return parts
+
+
+def _service_columns(shown: Table) -> list[Column]:
+    def ms(name: str) -> list[str]:
+        return scaled_number_texts(shown[name], 1e3)
+
+    return [
+        Column("\nservice", _service_cells(shown), right=False),
+        Column("\nconns", integer_texts(shown["connections"])),
+        Column("reqs", integer_texts(shown["requests"])),
+        Column("first byte\n50 % ms", ms("first_byte_p50_s")),
+        Column("\n95 %", ms("first_byte_p95_s"), drop_order=2),
+        Column("\n99 %", ms("first_byte_p99_s"), drop_order=1),
+        Column("last byte\n50 % ms", ms("last_byte_p50_s")),
+        Column("\n95 %", ms("last_byte_p95_s")),
+        Column("\n99 %", ms("last_byte_p99_s")),
+    ]
+
+
+def _service_cells(shown: Table) -> list[str]:
+    return [service_label(select_rows(shown, at)) for at in range(shown["server"].size)]
+
+
+def _latency_text(row: Table) -> str:
+    """Return a sentence with the components of the mean latency, and the excluded requests."""
+    mean = float(row["mean_s"])
+    components = []
+    for part, name in COMPONENT_PHRASES.items():
+        value = float(row[f"{part}_s"])
+        if value > 0 and value >= MIN_COMPONENT_SHARE * mean:
+            components.append(f"{name} {format_time(value)} ({format_percent(value / mean)})")
+    text = f"Mean latency {format_time(mean)}: {', '.join(components)}." if components else ""
+    rtt = float(row["rtt_s"])
+    text += f" Shortest RTT {format_time(rtt)}." if rtt > 0 else ""
+    unanswered = int(row["unanswered"])
+    overlapping = int(row["not_separable"]) - unanswered
+    if unanswered:
+        have = "request has" if unanswered == 1 else "requests have"
+        text += f" {unanswered:,} {have} no response in the capture"
+        text += "; the percentiles do not include them."
+    if overlapping:
+        overlap = "request that overlaps" if overlapping == 1 else "requests that overlap"
+        text += (
+            f" Not included: {overlapping:,} {overlap} with others on the same"
+            f" connection (pipelining or several streams)."
+        )
+    return text.strip()
 
 
 DIRECTION_TEXTS = {
