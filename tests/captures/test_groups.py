@@ -187,6 +187,9 @@ def test_group_models_use_measured_inputs() -> None:
     assert row["parallel_cumulative_pps"] == pytest.approx(second.rate_pps)
     small = group_directions(table | {"w_max_pkts": np.full(4, 2.0)}, lost, by="all")
     assert small["parallel_pps"].tolist() == [80.0], "4 windows of 2 packets in each 0.1 s"
+    # T0 is weighted by timeout sequences.
+    weights = {"to": np.array([1, 3, 0, 0]), "t0_s": np.array([0.2, 0.6, np.nan, np.nan])}
+    assert group_directions(table | weights, lost, by="all")["t0_s"] == pytest.approx([0.5])
 
 
 def test_loss_models_are_absent_without_loss() -> None:

@@ -78,6 +78,8 @@ def test_values_of_iperf3_are_those_it_prints() -> None:
     assert row["rtt_mean_s"] == pytest.approx(0.042727, abs=1e-6)
     assert row["window_max_bytes"] == 41992
     assert row["start"] == "2026-11-28T19:08:17.000000000Z"
+    (row,) = trace(LOGS / "loss.json").to_json()["captures"][0]["connections"]
+    assert row["retransmissions"] == 13
 
 
 @pytest.mark.parametrize("name", ["parallel.json", "loss.txt", "reverse.json"])
