@@ -142,7 +142,7 @@ class SectionDefinition(Generic[Runs, Case]):
     def sections(self, runs: Runs, folder: Path) -> list[Section]:
         """Return the section, computed from the simulations."""
         rows = [
-            runs.compute_row(self.title, partial(quantity.row, runs, case, label, self.unit))
+            runs.compute_row(partial(quantity.row, runs, case, label, self.unit))
             for case in self.cases(runs)
             for label in (self.label(case),)
             for quantity in self.quantities

@@ -15,7 +15,7 @@ from tcpcast.engines import RunOptions, answer
 from tcpcast_papers.reproduction import Unfinished
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 
     from tcpcast.answer import Answer
     from tcpcast.scenario import Scenario
@@ -99,6 +99,9 @@ class Simulations(Generic[SampleSizes]):
     _completed_shares: dict[Hashable, float] = field(default_factory=dict)
     _recorded_runs: dict[Hashable, list[RecordedRun]] = field(default_factory=dict)
     _keys_read: dict[Hashable, None] = field(default_factory=dict)
+    _keys_of_rows: defaultdict[tuple[str, ...], set[Hashable]] = field(
+        default_factory=lambda: defaultdict(set)
+    )
     _readers: defaultdict[Hashable, ResultReaders] = field(
         default_factory=lambda: defaultdict(ResultReaders)
     )
@@ -136,17 +139,28 @@ class Simulations(Generic[SampleSizes]):
         return self._results[key]
 
     def assign_results_to_sections(self, sections: Sequence[Section]) -> None:
-        """Assign to these sections the results that were read since the last call."""
+        """Assign to these sections and their rows the results that were read since the last call.
+
+        A result belongs to the rows for which :meth:`record_row` was called.
+        """
         for key in self._keys_read:
             self._readers[key].sections += sections
+        for section in sections:
+            for row in section.rows:
+                for key in self._keys_of_rows.get(row.label, ()):
+                    self._readers[key].rows.add((section.title, row.label))
         self._keys_read.clear()
+        self._keys_of_rows.clear()
 
-    def compute_row(self, title: str, compute: Callable[[], Row]) -> Row:
-        """Return the row of ``compute``, and assign the used results to the row."""
+    def record_row(self, label: tuple[str, ...], keys: Iterable[Hashable]) -> None:
+        """Record that the row with this label is computed from the results of these keys."""
+        self._keys_of_rows[label].update(keys)
+
+    def compute_row(self, compute: Callable[[], Row]) -> Row:
+        """Return the row of ``compute``, and record the results that it reads."""
         before, self._keys_read = self._keys_read, {}
         row = compute()
-        for key in self._keys_read:
-            self._readers[key].rows.add((title, row.label))
+        self.record_row(row.label, self._keys_read)
         self._keys_read |= before
         return row
 

@@ -1,11 +1,20 @@
 """Tolerances from the scatter of independent runs, and readings of traced timeouts."""
 
+<<<<<<< HEAD
+=======
+from __future__ import annotations
+
+from dataclasses import replace
+
+>>>>>>> e902206b (papers: lead from each printed cell of Engset to its simulations)
 import numpy as np
 import pytest
 from tcpcast.answer import Answer, Metric
 from tcpcast_papers.engset import interpretations
+from tcpcast_papers.engset.runs import QUICK, Runs
 from tcpcast_papers.engset.sample import Sample, interval_reader, metric_reader, recovery_reader
-from tcpcast_papers.reproduction import Printed, Verdict
+from tcpcast_papers.engset.settings import read_setting
+from tcpcast_papers.reproduction import Printed, Section, Verdict
 
 
 def runs(values: list[float], *, share: float = 1.0, includes_mean_error: bool = True) -> Sample:
@@ -155,3 +164,26 @@ def test_sending_rate_ends_with_the_last_packet() -> None:
     )
     # The numbers of Tables 7 and 8 give the printed 197.0 kbit/s.
     assert interpretations.sending_rate_reader(50, 1.2)(answer) == pytest.approx(197.0, abs=0.2)
+
+
+def test_rows_of_a_sample_lead_to_its_runs() -> None:
+    simulations = Runs(QUICK)
+    each = read_setting("F12-N134-10M2M-R50-E-W44-B150")
+    other = replace(each, buffer_pkts=50)
+    simulations.request([each, other], checked=True, plotted=False)
+    for key in simulations._jobs:
+        assert isinstance(key, tuple)
+        metrics = {"loss_ratio": Metric(0.01 * key[1])}
+        simulations._results[key] = Answer("packet", metrics=metrics)
+    read = metric_reader("loss_ratio")
+    sample, changed = simulations.sample(each), simulations.sample(other)
+    section = Section("Table 1. Losses", ("what",))
+    section.rows = [
+        sample.row(("loss",), "1", None, read),
+        changed.paired(sample).row(("change",), "%", None, read),
+    ]
+    simulations.assign_results_to_sections([section])
+    for seed in range(2, 2 + QUICK.seeds):
+        places = simulations._readers[each, seed].rows
+        assert places == {("Table 1. Losses", ("loss",)), ("Table 1. Losses", ("change",))}
+        assert simulations._readers[other, seed].rows == {("Table 1. Losses", ("change",))}

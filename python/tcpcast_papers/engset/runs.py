@@ -119,5 +119,10 @@ class Runs(Simulations[SampleSizes]):
     def sample(self, each: Setting) -> Sample:
         """Return the independent runs of a checked setting; raise Unfinished as for one run."""
         sizes = self.sample_sizes
-        answers = tuple(self._result((each, seed)) for seed in self._seeds)
-        return Sample(answers, sizes.checked_share, includes_mean_error=not sizes.sparse)
+        keys = [(each, seed) for seed in self._seeds]
+        return Sample(
+            tuple(map(self._result, keys)),
+            sizes.checked_share,
+            includes_mean_error=not sizes.sparse,
+            record_row=lambda label: self.record_row(label, keys),
+        )

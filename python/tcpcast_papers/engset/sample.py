@@ -49,16 +49,24 @@ class Sample:
     base
         Answers of another setting, one per run. The values are then changes relative to these, in
         %.
+    record_row
+        Called with the label of each row that is computed from these runs.
     """
 
     answers: tuple[Answer, ...]
     share: float
     includes_mean_error: bool
     base: tuple[Answer, ...] = ()
+    record_row: Callable[[tuple[str, ...]], None] = lambda _: None
 
     def paired(self, base: Sample) -> Sample:
         """Return a sample of the changes compared with the runs of another setting."""
-        return replace(self, base=base.answers)
+
+        def record_row(label: tuple[str, ...]) -> None:
+            self.record_row(label)
+            base.record_row(label)
+
+        return replace(self, base=base.answers, record_row=record_row)
 
     def values(self, read: Read) -> NDArray[np.float64]:
         """Return the value of each run that has one."""
@@ -93,6 +101,7 @@ class Sample:
             function that reads their value (None: ``read``). The row states the first reason that
             explains the difference.
         """
+        self.record_row(label)
         values = self.values(read)
         if values.size < MIN_RUNS:
             text = "; ".join(filter(None, (note, "too few such files in these runs")))

@@ -107,6 +107,7 @@ def _section(runs: Runs, number: int) -> Section:
             for scheme in runs.sample_sizes.scheme_tables[number]:
                 row = _scheme_row(runs, line["quantity"], (column, scheme), job, printed)
                 if row is not None:
+                    runs.record_row(row.label, _jobs_of_seeds(runs, job, scheme))
                     section.rows.append(replace(row, tolerance=tolerance))
     section.remarks = [
         "Own values are means of the reference flows over runs with different seeds, with a 95 % "
