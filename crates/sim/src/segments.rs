@@ -10,7 +10,7 @@ use tcpcast_link::Ecn;
 use tcpcast_tcp::modern::{EcnCodepoint, OutgoingPacket, Segment};
 
 /// A segment in flight.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct SegmentInFlight {
     segment: Segment,
     /// Length of a short packet.
@@ -30,10 +30,8 @@ impl SegmentsInFlight {
     /// Stores the segment of a packet to send, and returns the label of the packet.
     #[inline(always)]
     pub(crate) fn store_packet(&mut self, packet: &OutgoingPacket, serial: u16) -> PacketLabel {
-        let bytes = packet.short.unwrap_or(0);
-        let slot = SegmentInFlight { segment: packet.segment, bytes, serial };
-        let label =
-            PacketLabel::with_index(packet.kind, self.store_slot(slot), packet.short.is_some());
+        let index = self.store_segment(packet.segment, packet.short.unwrap_or(0), serial);
+        let label = PacketLabel::with_index(packet.kind, index, packet.short.is_some());
         if packet.segment.ecn == EcnCodepoint::NotCapable {
             label
         } else {
@@ -44,17 +42,22 @@ impl SegmentsInFlight {
     /// Stores the segment of an acknowledgement, and returns the label of its packet.
     #[inline(always)]
     pub(crate) fn store_ack(&mut self, segment: &Segment, serial: u16) -> PacketLabel {
-        let index = self.store_slot(SegmentInFlight { segment: *segment, bytes: 0, serial });
+        let index = self.store_segment(segment, 0, serial);
         PacketLabel::with_index(PacketKind::Ack, index, false)
     }
 
     #[inline(always)]
-    fn store_slot(&mut self, slot: SegmentInFlight) -> u32 {
-        if let Some(index) = self.free.pop() {
-            self.slots[index as usize] = slot;
-            return index;
-        }
-        self.slots.push(slot);
+    fn store_segment(&mut self, segment: &Segment, bytes: u32, serial: u16) -> u32 {
+        let index = self.free.pop().unwrap_or_else(|| self.add_slot());
+        let slot = &mut self.slots[index as usize];
+        slot.segment = *segment;
+        (slot.bytes, slot.serial) = (bytes, serial);
+        index
+    }
+
+    #[cold]
+    fn add_slot(&mut self) -> u32 {
+        self.slots.push(SegmentInFlight::default());
         (self.slots.len() - 1) as u32
     }
 
@@ -101,14 +104,11 @@ mod tests {
     #[test]
     fn segments_are_found_by_label_in_any_order() {
         let mut segments = SegmentsInFlight::default();
-        let packet = |seq, short| OutgoingPacket {
-            number: 0,
-            kind: PacketKind::Data,
-            short,
-            segment: Segment { seq, ..Segment::default() },
-        };
-        let labels = [(1, None), (2, Some(60)), (3, None)]
-            .map(|(seq, short)| segments.store_packet(&packet(seq, short), 0));
+        let labels = [(1, None), (2, Some(60)), (3, None)].map(|(seq, short)| {
+            let segment = &Segment { seq, ..Segment::default() };
+            let packet = OutgoingPacket { number: 0, kind: PacketKind::Data, short, segment };
+            segments.store_packet(&packet, 0)
+        });
         let lengths = labels.map(|label| segments.length_of_short_packet(label));
         assert_eq!(lengths, [None, Some(60), None]);
         assert_eq!((segments.remove(labels[1]).seq, segments.len()), (2, 2));
@@ -121,7 +121,7 @@ mod tests {
     #[test]
     fn mark_of_a_queue_reaches_the_segment_of_a_capable_packet() {
         let mut segments = SegmentsInFlight::default();
-        let segment = Segment { ecn: EcnCodepoint::Capable, ..Segment::default() };
+        let segment = &Segment { ecn: EcnCodepoint::Capable, ..Segment::default() };
         let packet = OutgoingPacket { number: 1, kind: PacketKind::Data, short: None, segment };
         let label = segments.store_packet(&packet, 0);
         assert_eq!(label.ecn(), Ecn::Ect0);

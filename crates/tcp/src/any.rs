@@ -231,7 +231,7 @@ impl SendingEnd for AnySender {
             return sender.transmit(now, rules, probe, send);
         }
         while let Some((number, kind)) = self.released.take_first() {
-            send(&OutgoingPacket { number, kind, short: None, segment: Segment::default() });
+            send(&OutgoingPacket { number, kind, short: None, segment: &Segment::default() });
         }
     }
 

@@ -184,10 +184,12 @@ impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, H
         path: &ClassPath,
         ack: Packet,
     ) {
-        let segment = *self.segments.remove(ack.label());
+        let now = self.current_sender_time();
+        let segment = self.segments.remove(ack.label());
         if source.connection == ack.connection() {
             let SimulatedSource { sender, record, .. } = source;
-            let sent = self.pass_ack_to_sender(sender, record, path, &ack, &segment);
+            let listener = &mut SenderListener::new(&mut self.probes, record, ack.source());
+            let sent = sender.on_ack(now, ack.number(), segment, &path.tcp, listener);
             self.finish_transfer_or_send(source, path, ack, sent);
         }
     }

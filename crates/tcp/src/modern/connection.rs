@@ -48,21 +48,6 @@ const MAX_WINDOW_FIELD: u64 = 65_535;
 /// Sequence number of the first byte in each direction.
 const FIRST_BYTE: u64 = 1;
 
-/// Full packets of new data to send back to back.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct SegmentRun {
-    /// Number of the first packet, from 1.
-    pub number: u32,
-    /// Segment of the first packet.
-    pub segment: Segment,
-    /// Number of packets.
-    pub packets: u32,
-    /// Whether the last packet is pushed.
-    pub push: bool,
-    /// Whether nothing else can be sent now.
-    pub ends: bool,
-}
-
 /// Window scales negotiated by the handshake.
 #[derive(Clone, Copy, Debug, Default)]
 struct NegotiatedScales {
@@ -403,8 +388,7 @@ impl Connection {
             self.shut_down_sending();
             return;
         }
-        let ack = self.receiver.on_data_sent(now, &self.stack);
-        let mut reset = self.ack_segment(now, self.sender.next_byte(), &ack);
+        let mut reset = self.acknowledge(now);
         reset.flags.rst = true;
         self.reset = Some(reset);
         self.state = ConnectionState::Closed;
@@ -497,34 +481,47 @@ impl Connection {
     }
 
     /// Returns the next segment to send now; call until [`None`].
-    #[inline(always)]
     pub fn poll_transmit(&mut self, now: Nanos, probe: &mut impl SenderProbe) -> Option<Segment> {
-        self.poll(now, probe).map(|(segment, _)| segment)
+        let mut segment = Segment::default();
+        self.poll(now, &mut segment, probe).map(|_| segment)
     }
 
-    /// Like [`Connection::poll_transmit`], with the packet of the sending end that the segment
-    /// carries, if any.
+    /// Like [`Connection::poll_transmit`], but fills in `segment`, which must be empty or an earlier
+    /// segment of this end. Returns the packet of the sending end that it carries, if any.
     #[inline(always)]
     pub(super) fn poll(
         &mut self,
         now: Nanos,
+        segment: &mut Segment,
         probe: &mut impl SenderProbe,
-    ) -> Option<(Segment, Option<PacketToSend>)> {
+    ) -> Option<Option<PacketToSend>> {
         if self.reset.is_some() || self.is_opening() {
             let reset = self.reset.take();
-            return reset
-                .or_else(|| self.poll_handshake_segment(now))
-                .map(|segment| (segment, None));
+            *segment = reset.or_else(|| self.poll_handshake_segment(now))?;
+            return Some(None);
         }
         if !self.sender.has_nothing_to_do() {
             if let Some(sent) = self.poll_sender(now, probe) {
-                let ack = self.receiver.on_data_sent(now, &self.stack);
-                return Some((self.data_segment(now, &sent, &ack), Some(sent)));
+                self.fill_data(now, &sent, segment);
+                return Some(Some(sent));
             }
             self.wakeups.writable |= self.sender.check_send_space(now, &self.stack);
         }
-        let ack = self.receiver.poll_ack(&self.stack)?;
-        Some((self.ack_segment(now, self.sender.next_byte(), &ack), None))
+        let ack = match self.receiver.poll_cumulative_ack(&self.stack) {
+            Some(ack) if segment.options.sacks.is_empty() => ack,
+            Some(ack) => {
+                segment.options.sacks = SackBlocks::default();
+                ack
+            }
+            None => {
+                let OutgoingAck { ack, window, sacks, echo, ece } =
+                    self.receiver.poll_ack(&self.stack)?;
+                segment.options.sacks = sacks;
+                CumulativeAck { ack, window, seq: 0, echo, ece }
+            }
+        };
+        self.fill_ack(now, self.sender.next_byte(), &ack, segment);
+        Some(None)
     }
 
     fn poll_sender(&mut self, now: Nanos, probe: &mut impl SenderProbe) -> Option<PacketToSend> {
@@ -536,26 +533,23 @@ impl Connection {
         self.sender.poll_transmit(now, &self.stack, probe)
     }
 
-    /// Returns a run of packets, possibly empty, instead of repeated calls of [`Connection::poll`].
-    /// Unless the run ends the burst, and after [`None`], call that method next.
+    /// Returns a run of packets, possibly empty, instead of repeated calls of [`Connection::poll`], and
+    /// fills in the segment of the first. Unless the run ends the burst, and after [`None`], call that
+    /// method next.
     #[inline(always)]
-    pub(super) fn poll_run(&mut self, now: Nanos) -> Option<SegmentRun> {
+    pub(super) fn poll_run(&mut self, now: Nanos, segment: &mut Segment) -> Option<FullPacketRun> {
         if self.is_opening() {
             return None;
         }
-        let FullPacketRun { first, packets, push, ends } =
-            self.sender.transmit_full_packet_run(now, &mut self.closing, &self.stack)?;
+        let mut run = self.sender.transmit_full_packet_run(now, &mut self.closing, &self.stack)?;
         if self.sender.closed && self.state == ConnectionState::Established {
             self.state = ConnectionState::FinWait1;
         }
-        let ack = if packets > 0 {
-            self.receiver.on_data_sent(now, &self.stack)
-        } else {
-            OutgoingAck::default()
-        };
-        let segment = self.data_segment(now, &first, &ack);
-        let ends = ends && !self.receiver.is_ack_due();
-        Some(SegmentRun { number: first.number + 1, segment, packets, push, ends })
+        if run.packets > 0 {
+            self.fill_data(now, &run.first, segment);
+        }
+        run.ends &= !self.receiver.is_ack_due();
+        Some(run)
     }
 
     /// Whether there is certainly nothing to send.
@@ -576,8 +570,16 @@ impl Connection {
     /// A simulated application sends the next message of its opening, which occupies no bytes.
     pub(super) fn send_message(&mut self, now: Nanos) -> Segment {
         self.messages += 1;
-        let ack = self.receiver.on_data_sent(now, &self.stack);
-        self.ack_segment(now, self.sender.next_byte(), &ack)
+        self.acknowledge(now)
+    }
+
+    /// An acknowledgement that is sent even if none is due.
+    fn acknowledge(&mut self, now: Nanos) -> Segment {
+        let mut segment = Segment::default();
+        let sacks = &mut segment.options.sacks;
+        let ack = self.receiver.on_data_sent(now, &self.stack, sacks);
+        self.fill_ack(now, self.sender.next_byte(), &ack, &mut segment);
+        segment
     }
 
     fn poll_handshake_segment(&mut self, now: Nanos) -> Option<Segment> {
@@ -611,34 +613,30 @@ impl Connection {
         })
     }
 
+    /// Fills in the segment of a packet.
     #[inline(always)]
-    fn data_segment(&self, now: Nanos, sent: &PacketToSend, ack: &OutgoingAck) -> Segment {
-        let mut segment = self.ack_segment(now, sent.start, ack);
-        segment.len = sent.len;
+    fn fill_data(&mut self, now: Nanos, sent: &PacketToSend, segment: &mut Segment) {
+        let sacks = &mut segment.options.sacks;
+        let ack = self.receiver.on_data_sent(now, &self.stack, sacks);
+        self.fill_ack(now, sent.start, &ack, segment);
+        segment.len = if sent.sending == SendReason::WindowProbe { 0 } else { sent.len };
         segment.flags.fin = sent.fin;
         segment.flags.cwr = sent.cwr;
         segment.flags.psh = sent.push;
-        if sent.ect {
-            segment.ecn = EcnCodepoint::Capable;
-        }
-        if sent.sending == SendReason::WindowProbe {
-            segment.len = 0;
-        }
-        segment
+        segment.ecn = if sent.ect { EcnCodepoint::Capable } else { EcnCodepoint::NotCapable };
     }
 
+    /// Fills in an acknowledgement, except for its SACK blocks.
     #[inline(always)]
-    fn ack_segment(&self, now: Nanos, seq: u64, ack: &OutgoingAck) -> Segment {
+    fn fill_ack(&self, now: Nanos, seq: u64, ack: &CumulativeAck, segment: &mut Segment) {
         let stamps = Timestamps { value: timestamp_at(now), echo: ack.echo.unwrap_or(0) };
-        let window = (ack.window >> self.negotiated.our_scale).min(self.max_window_field);
-        let flags = SegmentFlags { ack: true, ece: ack.ece, ..SegmentFlags::default() };
-        let options = SegmentOptions {
-            timestamps: self.stack.timestamps.then_some(stamps),
-            sacks: ack.sacks,
-            ..SegmentOptions::default()
-        };
-        let messages = self.messages;
-        Segment { seq, ack: ack.ack, window, flags, messages, options, ..Segment::default() }
+        segment.seq = seq;
+        segment.ack = ack.ack;
+        segment.window = (ack.window >> self.negotiated.our_scale).min(self.max_window_field);
+        segment.flags.ack = true;
+        segment.flags.ece = ack.ece;
+        segment.messages = self.messages;
+        segment.options.timestamps = self.stack.timestamps.then_some(stamps);
     }
 
     /// A segment arrives: call [`Connection::poll_transmit`] for resulting segments. Returns whether
@@ -883,7 +881,9 @@ impl Connection {
         };
         let is_new = self.receiver.on_data(now, &data, &self.stack);
         self.wakeups.readable |= self.receiver.next_expected() != next;
-        self.update_state_after_close();
+        if self.state != ConnectionState::Established || self.receiver.is_stream_complete() {
+            self.update_state_after_close();
+        }
         is_new
     }
 

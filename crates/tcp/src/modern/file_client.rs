@@ -110,7 +110,7 @@ impl FileClient {
         if !self.connection.is_answer_due() {
             return None;
         }
-        *answer = self.connection.poll_transmit(now, &mut ())?;
+        self.connection.poll(now, answer, &mut ())?;
         Some(self.expected_packet(answer, tcp))
     }
 

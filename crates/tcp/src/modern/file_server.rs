@@ -2,13 +2,14 @@
 //! of TLS. The network numbers packets with data from 1; packets without data (SYN-ACK, and a FIN sent
 //! separately) have number 0.
 
-use super::connection::{Connection, SegmentRun};
+use super::connection::Connection;
 use super::handshake::HandshakeKind;
 use super::outgoing_packet::OutgoingPacket;
 use super::recovery_phase::PhaseName;
 use super::segment::SendReason;
 use super::sender_event::{SenderEvent, SenderProbe};
 use super::stack_options::ModernTcpConfig;
+use super::transmit_fast_path::FullPacketRun;
 use super::window::INFINITE_SSTHRESH;
 use super::wire_segment::Segment;
 use crate::file_size::FileSize;
@@ -271,35 +272,36 @@ impl FileServer {
         probe: &mut impl TcpProbe,
         mut send: impl FnMut(&OutgoingPacket),
     ) {
+        let mut segment = Segment::default();
         loop {
-            while let Some(run) = self.connection.poll_run(now) {
-                let ends = run.ends;
+            while let Some(run) = self.connection.poll_run(now, &mut segment) {
                 if run.packets > 0 {
-                    send_run(run, tcp, &mut send);
-                } else if !ends {
+                    send_run(&run, &mut segment, tcp, &mut send);
+                } else if !run.ends {
                     break;
                 }
-                if ends {
+                if run.ends {
                     return;
                 }
             }
-            let Some(packet) = self.next_packet(now, tcp, probe) else { return };
-            send(&packet);
+            let polled = self.next_packet(now, &mut segment, tcp, probe);
+            let Some((number, kind, short)) = polled else { return };
+            send(&OutgoingPacket { number, kind, short, segment: &segment });
         }
     }
 
+    /// Fills in the next segment; returns the number, kind and, if it is short, length of its packet.
     #[inline(never)]
     fn next_packet(
         &mut self,
         now: Nanos,
+        segment: &mut Segment,
         tcp: &ModernTcpConfig,
         probe: &mut impl TcpProbe,
-    ) -> Option<OutgoingPacket> {
+    ) -> Option<(u32, PacketKind, Option<u32>)> {
         // The sender publishes only windows here.
-        let (segment, sent) = self.connection.poll(now, &mut ())?;
-        let Some(sent) = sent else {
-            let short = Some(tcp.syn_bytes);
-            return Some(OutgoingPacket { number: 0, kind: PacketKind::Data, short, segment });
+        let Some(sent) = self.connection.poll(now, segment, &mut ())? else {
+            return Some((0, PacketKind::Data, Some(tcp.syn_bytes)));
         };
         // The receiver reads immediately, so its window is never closed while nothing is
         // outstanding.
@@ -313,7 +315,7 @@ impl FileServer {
         }
         let number = if sent.len > 0 { sent.number + 1 } else { 0 };
         let short = (sent.len < tcp.stack.mss).then(|| tcp.packet_length(sent.len));
-        Some(OutgoingPacket { number, kind, short, segment })
+        Some((number, kind, short))
     }
 
     /// Reports a retransmission, except for the first retransmission of a recovery.
@@ -416,16 +418,19 @@ impl<P: TcpProbe> PacketProbeAdapter<'_, P> {
     }
 }
 
-/// Sends a run of full packets.
+/// Sends a run of full packets, whose first one has this segment.
 #[inline(always)]
-fn send_run(run: SegmentRun, tcp: &ModernTcpConfig, send: &mut impl FnMut(&OutgoingPacket)) {
-    let SegmentRun { number, segment, packets, push, .. } = run;
-    let mut packet = OutgoingPacket { number, kind: PacketKind::Data, short: None, segment };
-    for left in (0..packets).rev() {
-        packet.segment.flags.psh = push && left == 0;
-        send(&packet);
-        packet.number += 1;
-        packet.segment.seq += u64::from(tcp.stack.mss);
+fn send_run(
+    run: &FullPacketRun,
+    segment: &mut Segment,
+    tcp: &ModernTcpConfig,
+    send: &mut impl FnMut(&OutgoingPacket),
+) {
+    for packet in 0..run.packets {
+        segment.flags.psh = run.push && packet + 1 == run.packets;
+        let number = run.first.number + 1 + packet;
+        send(&OutgoingPacket { number, kind: PacketKind::Data, short: None, segment });
+        segment.seq += u64::from(tcp.stack.mss);
     }
 }
 

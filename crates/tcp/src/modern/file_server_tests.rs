@@ -22,16 +22,19 @@ fn started(file: FileSize, tcp: &ModernTcpConfig) -> FileServer {
     FileServer::start_connection(0, file, 1, tcp, &mut NoProbe)
 }
 
-fn burst(server: &mut FileServer, now: Nanos, tcp: &ModernTcpConfig) -> Vec<OutgoingPacket> {
+fn burst(server: &mut FileServer, now: Nanos, tcp: &ModernTcpConfig) -> Vec<Sent> {
     let mut sent = vec![];
-    server.transmit(now, tcp, &mut NoProbe, |packet| sent.push(*packet));
+    server.transmit(now, tcp, &mut NoProbe, |packet| {
+        let OutgoingPacket { number, kind, short, segment } = *packet;
+        sent.push(Sent { number, kind, short, segment: *segment });
+    });
     sent
 }
 
 /// Delivers a packet at `RTT / 2`; returns whether its data is new, and the acknowledgement.
 fn arrive(
     client: &mut FileClient,
-    packet: &OutgoingPacket,
+    packet: &Sent,
     tcp: &ModernTcpConfig,
 ) -> (bool, Option<(u32, Segment)>) {
     let mut answer = Segment::default();
@@ -39,8 +42,16 @@ fn arrive(
     (distinct, ack.map(|number| (number, answer)))
 }
 
+/// A packet as sent.
+struct Sent {
+    number: u32,
+    kind: PacketKind,
+    short: Option<u32>,
+    segment: Segment,
+}
+
 /// Packet numbers and FIN flags.
-fn numbers(sent: &[OutgoingPacket]) -> Vec<(u32, bool)> {
+fn numbers(sent: &[Sent]) -> Vec<(u32, bool)> {
     sent.iter().map(|packet| (packet.number, packet.segment.flags.fin)).collect()
 }
 

@@ -36,7 +36,7 @@ impl PacketNumberCursor {
 
 /// A packet to send now.
 #[derive(Clone, Copy, Debug)]
-pub struct OutgoingPacket {
+pub struct OutgoingPacket<'a> {
     /// Packet number.
     pub number: u32,
     /// New or retransmitted.
@@ -44,7 +44,7 @@ pub struct OutgoingPacket {
     /// Packet length if the packet is shorter than a full one.
     pub short: Option<u32>,
     /// Segment of a modern end; empty for others.
-    pub segment: Segment,
+    pub segment: &'a Segment,
 }
 
 #[cfg(test)]

@@ -397,13 +397,22 @@ impl Receiver {
         }
     }
 
-    /// Data is sent and carries an acknowledgement, so none is due. The connection is interactive
-    /// if the other end sent data shortly before.
-    pub fn on_data_sent(&mut self, now: Nanos, stack: &Stack) -> OutgoingAck {
+    /// Data is sent and carries an acknowledgement, so none is due. Replaces `sacks`. The connection is
+    /// interactive if the other end sent data shortly before.
+    #[inline(always)]
+    pub fn on_data_sent(
+        &mut self,
+        now: Nanos,
+        stack: &Stack,
+        sacks: &mut SackBlocks,
+    ) -> CumulativeAck {
         if self.delay.ato.is_some_and(|ato| now - self.delay.last_arrival < ato) {
             self.delay.interactive = true;
         }
-        self.send_ack_with_blocks(stack)
+        if self.reassembly.has_blocks_to_report() || !sacks.is_empty() {
+            *sacks = self.sack_blocks_to_send(stack);
+        }
+        self.send_cumulative_ack(stack)
     }
 
     /// Makes an acknowledgement due immediately.
@@ -430,6 +439,15 @@ impl Receiver {
     #[inline(always)]
     pub(super) fn is_ack_due(&self) -> bool {
         self.due == AckDueTime::NOW || self.earlier_ack.is_some()
+    }
+
+    /// Like [`Receiver::poll_ack`], but [`None`] if the acknowledgement might have SACK blocks.
+    #[inline(always)]
+    pub(super) fn poll_cumulative_ack(&mut self, stack: &Stack) -> Option<CumulativeAck> {
+        let has_no_blocks = self.due == AckDueTime::NOW
+            && self.earlier_ack.is_none()
+            && !self.reassembly.has_blocks_to_report();
+        has_no_blocks.then(|| self.send_cumulative_ack(stack))
     }
 
     fn send_ack_with_blocks(&mut self, stack: &Stack) -> OutgoingAck {
