@@ -9,7 +9,6 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-import doc_claims
 from doc_api import MODULES, api
 from doc_differences import differences, experts
 from pydantic.fields import FieldInfo
@@ -384,8 +383,6 @@ for _name in TABLES_OF_KEYS:
     TABLES[f"keys.{_name}"] = lambda name=_name: keys(name)  # type: ignore[misc]
 for _name in MODULES:
     TABLES[f"api.{_name}"] = lambda name=_name: api(name)  # type: ignore[misc]
-for _name in doc_claims.WITH_CLAIMS:
-    TABLES[f"claims.{_name}"] = lambda name=_name: doc_claims.summary(name)  # type: ignore[misc]
 for _name in FORMULAS:
     TABLES[f"model.{_name}"] = lambda name=_name: model(name)  # type: ignore[misc]
 

@@ -130,7 +130,7 @@ def test_claim_of_a_paper_is_complete(line: Line) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", [name for name in PAPERS if name != "kernel"])
-def test_quick_run_gives_the_verdicts_that_the_docs_list(name: str, tmp_path: Path) -> None:
+def test_quick_run_gives_the_listed_verdicts(name: str, tmp_path: Path) -> None:
     report = paper(name)(tmp_path, quick=True)
     (part,) = (section for section in report.sections if section.title == claims.TITLE)
     lines = claims.read(f"tcpcast_papers.{name.replace('-', '_')}", "quick")
