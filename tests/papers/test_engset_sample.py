@@ -1,12 +1,7 @@
 """Tolerances from the scatter of independent runs, and readings of traced timeouts."""
 
-<<<<<<< HEAD
-=======
-from __future__ import annotations
-
 from dataclasses import replace
 
->>>>>>> e902206b (papers: lead from each printed cell of Engset to its simulations)
 import numpy as np
 import pytest
 from tcpcast.answer import Answer, Metric
