@@ -72,7 +72,8 @@ def _stacked_chart(title: str, subtitle: str, panels: Sequence[Panel]) -> Chart:
 
 
 def _panels(answer: Answer, scenario: Scenario, shade: list[Drawable]) -> Iterator[Panel]:
-    end = max(float(t["to_s"].max()) for name, t in answer.tables.items() if "over_time" in name)
+    ends = (t["to_s"] for name, t in answer.tables.items() if "over_time" in name)
+    end = max(float(each.max(initial=0.0)) for each in ends)
     x = Axis("time (s)", 0, end)
     table = answer.tables.get("windows_over_time")
     if table is not None:
