@@ -14,13 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 from tcpcast.engines.packet.file_goodputs import GoodputCounts, count_goodputs
-from tcpcast.statistics import (
-    Estimate,
-    estimate_exceeded_value,
-    estimate_ratio,
-    required_run_length,
-    split_units,
-)
+from tcpcast.quantiles import estimate_exceeded_value
+from tcpcast.statistics import Estimate, estimate_ratio, required_run_length, split_units
 
 SEED = 20_090_517
 RUNS = 1000

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tcpcast import _native, statistics
+from tcpcast import _native, quantiles, statistics
 from tcpcast.engines.table_columns import concatenate_tables, estimate_part_column
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def estimate_goodput_quantiles(
 ) -> dict[float, Estimate]:
     """Estimate the goodput that each share of the files exceeds; empty without files."""
     quantile_estimates = (
-        statistics.estimate_exceeded_value(
+        quantiles.estimate_exceeded_value(
             counts.counts, counts.edges, share, replications=counts.replications
         )
         for share in shares
@@ -147,8 +147,7 @@ def goodput_tail_table(pieces: dict[str, GoodputCounts]) -> Table:
     last = min(-(-(occupied[-1] + 1) // BUCKETS_PER_TAIL_ROW) * BUCKETS_PER_TAIL_ROW, BUCKET_COUNT)
     buckets = np.arange(first, last + 1, BUCKETS_PER_TAIL_ROW)
     return {"goodput_bps": bucket_edges_bps()[buckets]} | {
-        name: np.append(statistics.tail_shares(whole), 0.0)[buckets]
-        for name, whole in known.items()
+        name: np.append(quantiles.tail_shares(whole), 0.0)[buckets] for name, whole in known.items()
     }
 
 
