@@ -41,13 +41,12 @@ from tcpcast.scenario import Scenario
 from tcpcast.scenario.toml import write_value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from tcpcast.array_types import Table
     from tcpcast.captures.capture_tables import CaptureTables
 
     Column = np.ndarray[Any, Any]
-    from collections.abc import Sequence
 
 
 MAX_LINE_LENGTH = 100
@@ -107,12 +106,12 @@ def _entry_lines(entry: Entry) -> list[str]:
 
 
 def time_in_scenario_syntax(seconds: float) -> str:
-    """Return a time in scenario syntax, round_to_digits."""
+    """Return a rounded time in scenario syntax."""
     return units.format_duration(round_to_digits(seconds))
 
 
 def round_to_digits(value: float, digits: int = 4) -> float:
-    """Return a number round_to_digits to the precision of a measurement."""
+    """Return a number rounded to the precision of a measurement."""
     return float(f"{value:.{digits}g}")
 
 
@@ -175,12 +174,14 @@ def make_replay_scenario(capture: CaptureTables, name: str = "replay") -> Replay
         raise CaptureError(
             f"a log of {capture.program}; a scenario requires a capture", file=capture.file
         )
-    missing = _limit_without_scenario(capture.connections)
-    stats = make_capture_stats(capture) if not missing else None
-    if stats and stats.is_application_limited and _writes_per_file_and_off_s(stats)[1] <= 0:
-        missing = "the capture is too short to show how often the application had no data"
-    if missing or stats is None:
+    if missing := _limit_without_scenario(capture.connections):
         raise CaptureError(f"{capture.file}: no scenario can be derived: {missing}")
+    stats = make_capture_stats(capture)
+    if stats.is_application_limited and _writes_per_file_and_off_s(stats)[1] <= 0:
+        raise CaptureError(
+            f"{capture.file}: no scenario can be derived: the capture is too short to show how "
+            "often the application had no data"
+        )
     entries = [
         Entry("", "name", name),
         *_network_entries(stats),

@@ -45,14 +45,12 @@ from tcpcast.report.times_by_losses import times_by_size_and_losses
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from tcpcast.answer import Answer
-    from tcpcast.report.chart import Chart, Drawable
+    from tcpcast.answer import Answer, Metric
+    from tcpcast.report.chart import Chart, Drawable, Style
     from tcpcast.scenario import Scenario
 
     Floats = np.ndarray[Any, np.dtype[np.float64]]
     Table = dict[str, np.ndarray[Any, Any]]
-    from tcpcast.answer import Metric
-    from tcpcast.report.chart import Style
 
 
 TIMES_TABLE = "completion_distribution"
