@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
+TEMPORARY_PREFIX = ".tcpcast-"
+"""Prefix of the names of files that are being written, or that only test whether one can be."""
 _HEAD_BYTES, _TAIL_BYTES = 4096, 65536
 _TICK_LABEL_PREFIX = r"$\mathdefault"
 """Prefix of tick labels that matplotlib writes on logarithmic axes."""
@@ -329,7 +331,7 @@ def _create_temporary_file(folder: Path) -> Path:
     """Create an empty file with a unique name and the default permissions."""
     import secrets  # noqa: PLC0415 - slower than all other imports of a help text
 
-    path = folder / f".tcpcast-{secrets.token_hex(8)}"
+    path = folder / f"{TEMPORARY_PREFIX}{secrets.token_hex(8)}"
     os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
     return path
 

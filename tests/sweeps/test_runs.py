@@ -20,6 +20,7 @@ import polars
 import pyarrow.parquet as pq
 import pytest
 import tcpcast
+from tcpcast import output
 from tcpcast.__main__ import may_need_worker_processes
 from tcpcast.errors import MachineError, TcpcastError
 from tcpcast.scenario import Scenario
@@ -250,6 +251,8 @@ def test_sweep_rejects_folder_with_other_files_or_running_sweep(
         with pytest.raises(TcpcastError, match=f"contains {what}"):
             tcpcast.sweep(path, VARY, engines="pftk", out=tmp_path / "used")
     plan = prepare_sweep(path, VARY, engines="pftk")
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / f"{output.TEMPORARY_PREFIX}1").touch()  # of another sweep that starts
     with open_database(plan, tmp_path / "out"):
         assert read_sweep(tmp_path / "out").done == 0
         with pytest.raises(TcpcastError, match="another sweep is writing"):

@@ -106,7 +106,7 @@ def open_database(sweep: PreparedSweep, folder: Path | None) -> Iterator[SweepDa
         database = SweepDatabase(connection)
         database.write([])
         if folder is not None:
-            for left in (folder / RESULTS_FILE, *folder.glob(".tcpcast-*")):
+            for left in (folder / RESULTS_FILE, *folder.glob(f"{output.TEMPORARY_PREFIX}*")):
                 left.unlink(missing_ok=True)
         yield database
 
@@ -156,7 +156,9 @@ def _prepare_folder(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise MachineError(f"cannot create {folder}: {error.strerror or error}") from error
-    others = sorted(path.name for path in folder.iterdir())
+    names = sorted(path.name for path in folder.iterdir())
+    # A sweep that starts at the same time tries whether it can write here.
+    others = [name for name in names if not name.startswith(output.TEMPORARY_PREFIX)]
     if others and DATABASE_FILE not in others:
         former = "a sweep of a former version" if contains_sweep(folder) else "other files"
         raise TcpcastError(
