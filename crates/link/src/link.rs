@@ -67,7 +67,7 @@ pub trait Link<T> {
     }
 
     /// Starts to transmit the next packet at [`Link::next_departure`]. Returns the departure time
-    /// and the packet, or `None` if no packet waits.
+    /// and the packet, or `None` if no packet waits or the queue's shaper holds all packets.
     fn transmit_next_packet(
         &mut self,
         _probe: &mut impl QueueProbe<T>,
@@ -152,15 +152,18 @@ impl<T: Copy, X: Transmitter, A: AdmissionRule> Link<T> for FifoLink<X, A> {
 pub struct QueueingLink<Q, X> {
     queue: Q,
     transmitter: X,
-    /// Departure time of the packet in transmission; [`NEVER`] if there is none.
+    /// Departure time of the packet in transmission, or time at which the queue's shaper releases
+    /// the next packet; [`NEVER`] if there is neither.
     leaves: Nanos,
+    /// Whether the queue's shaper holds all packets until `leaves`.
+    shaped: bool,
 }
 
 impl<Q, X> QueueingLink<Q, X> {
     /// Creates an idle link.
     #[must_use]
     pub fn new(queue: Q, transmitter: X) -> Self {
-        Self { queue, transmitter, leaves: NEVER }
+        Self { queue, transmitter, leaves: NEVER, shaped: false }
     }
 
     /// The discipline.
@@ -211,9 +214,14 @@ impl<Q, X: Transmitter> QueueingLink<Q, X> {
     {
         let packet = self.queue.dequeue(now, probe);
         self.leaves = match &packet {
-            Some(packet) => self.transmitter.transmit(packet.entered, packet.bytes),
-            None => NEVER,
+            Some(packet) => {
+                // A packet that its shaper has released reaches the transmitter only now.
+                let reached = if self.shaped { now } else { packet.entered };
+                self.transmitter.transmit(reached, packet.bytes)
+            }
+            None => self.queue.next_release(),
         };
+        self.shaped = packet.is_none() && self.leaves != NEVER;
         packet
     }
 }
@@ -244,6 +252,7 @@ impl<T: Copy, Q: QueueDiscipline<T>, X: Transmitter> Link<T> for QueueingLink<Q,
             Some(packet) => {
                 OfferOutcome::Departs { leaves: self.leaves, found, marked: packet.marked }
             }
+            None if self.leaves != NEVER => OfferOutcome::Held { found, marked },
             None => OfferOutcome::Dropped(DropReason::Early),
         }
     }

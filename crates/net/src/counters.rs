@@ -11,6 +11,8 @@ pub enum DropCause {
     Early,
     /// Random loss.
     Random,
+    /// An acknowledgement that a later one made needless.
+    Superseded,
 }
 
 /// Number of packets and bytes.
@@ -46,6 +48,8 @@ pub struct LinkCounters {
     pub early_drops: u64,
     /// Packets lost at random.
     pub random_drops: u64,
+    /// Acknowledgements dropped because a later one made them needless.
+    pub superseded: u64,
     /// Transmitted packets that the queue marked.
     pub marked: u64,
     /// Sum of the queueing delays of transmitted packets, ns.
@@ -59,13 +63,14 @@ impl LinkCounters {
             DropCause::Full => self.full_drops += 1,
             DropCause::Early => self.early_drops += 1,
             DropCause::Random => self.random_drops += 1,
+            DropCause::Superseded => self.superseded += 1,
         }
     }
 
     /// Number of dropped packets.
     #[must_use]
     pub fn dropped_packets(&self) -> u64 {
-        self.full_drops + self.early_drops + self.random_drops
+        self.full_drops + self.early_drops + self.random_drops + self.superseded
     }
 }
 

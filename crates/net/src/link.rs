@@ -179,6 +179,7 @@ fn drop_cause(reason: DropReason) -> DropCause {
     match reason {
         DropReason::Full => DropCause::Full,
         DropReason::Early => DropCause::Early,
+        DropReason::Superseded => DropCause::Superseded,
     }
 }
 

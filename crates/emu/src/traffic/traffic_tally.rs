@@ -244,7 +244,7 @@ impl PacketObserver for SharedTally {
         let mut tally = self.lock_tally();
         let Some((flow, segment)) = tally.flow_of_data_packet(port, packet) else { return };
         match cause {
-            DropCause::Full | DropCause::Early => flow.queue_drops += 1,
+            DropCause::Full | DropCause::Early | DropCause::Superseded => flow.queue_drops += 1,
             DropCause::Random => flow.random_drops += 1,
         }
         if let Some(file) = tally.file_tally(port.into(), segment.destination_port) {

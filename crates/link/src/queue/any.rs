@@ -52,6 +52,11 @@ macro_rules! define_any_queue {
                 match self { $(Self::$kind(queue) => queue.prefetch_ahead(turns, report),)* }
             }
 
+            #[inline]
+            fn next_release(&self) -> Nanos {
+                match self { $(Self::$kind(queue) => queue.next_release(),)* }
+            }
+
             fn waiting_backlog(&self) -> Backlog {
                 match self { $(Self::$kind(queue) => queue.waiting_backlog(),)* }
             }

@@ -3,6 +3,8 @@
 mod admission_rule;
 mod any;
 mod buffer_occupancy;
+mod cake;
+mod cobalt;
 mod codel;
 mod departure_queue;
 mod drr;
@@ -17,6 +19,7 @@ mod red;
 
 pub use admission_rule::{AdmissionRule, AdmitAll, AdmitDecision, ArrivalContext};
 pub use buffer_occupancy::{Backlog, BufferLimits, InServicePolicy};
+pub use cake::{AckFilter, Cake, CakeConfig, CellFraming, Isolation, Tins};
 pub use codel::{Codel, CodelConfig, CodelRules};
 pub use departure_queue::{Departure, DepartureQueue, DepartureWithLength, StoredDeparture};
 pub use drr::{BufferAssignment, DropPolicy, Drr, DrrConfig};
@@ -53,6 +56,8 @@ any::define_any_queue! {
     FqCodel(fq_codel: FqCodelConfig) -> Box<FqCodel<T>> {
         Box::new(FqCodel::new(limits, fq_codel))
     }
+    /// Common applications kept enhanced.
+    Cake(cake: CakeConfig) -> Box<Cake<T>> { Box::new(Cake::new(limits, cake, draws)) }
     /// Proportional integral controller enhanced.
     Pie(pie: PieConfig) -> Box<Fifo<T, Pie>> {
         Box::new(Fifo::new(limits, Pie::new(pie, draws)))
@@ -66,6 +71,8 @@ pub enum DropReason {
     Full,
     /// The discipline dropped the packet to signal congestion, although the buffer had room.
     Early,
+    /// A later acknowledgement of the same flow made this acknowledgement needless.
+    Superseded,
 }
 
 /// The outcome of an enqueue for the packet that arrived.
@@ -93,6 +100,24 @@ pub trait QueueProbe<T> {
     fn on_queue_length_interval(&mut self, _packets: u64, _until: Nanos) {}
     /// RED has updated its average queue length, in its unit.
     fn on_average_updated(&mut self, _average: f64) {}
+
+    /// Source and destination host of a packet, for disciplines that are fair among hosts.
+    fn hosts_of(&self, _packet: &Packet<T>) -> [u32; 2] {
+        [0, 0]
+    }
+    /// Differentiated services codepoint of a packet (RFC 2474), from 0 to 63.
+    fn dscp_of(&self, _packet: &Packet<T>) -> u8 {
+        0
+    }
+    /// Bits ECE and CWR of a TCP packet, for disciplines that filter acknowledgements.
+    fn ecn_echo_of(&self, _packet: &Packet<T>) -> u8 {
+        0
+    }
+    /// Whether `older` is a pure acknowledgement without information that `newer`, a later packet
+    /// of the same flow, does not contain.
+    fn supersedes(&self, _newer: &Packet<T>, _older: &Packet<T>) -> bool {
+        false
+    }
 }
 
 /// Collects the dropped packets.
@@ -116,13 +141,20 @@ pub trait QueueDiscipline<T> {
         probe: &mut impl QueueProbe<T>,
     ) -> EnqueueOutcome;
 
-    /// Returns the packet to transmit at `now`, or `None` if no packet waits. Calls `probe.on_drop`
-    /// for each packet dropped at the head.
+    /// Returns the packet to transmit at `now`, or `None` if no packet waits or a shaper holds all
+    /// packets until [`QueueDiscipline::next_release`]. Calls `probe.on_drop` for each packet
+    /// dropped at the head.
     fn dequeue(&mut self, now: Nanos, probe: &mut impl QueueProbe<T>) -> Option<Packet<T>>;
 
     /// Prefetches the packets that the next `turns` turns are likely to transmit or drop, and calls
     /// `report` with their flow numbers.
     fn prefetch_ahead(&self, _turns: usize, _report: impl FnMut(u32)) {}
+
+    /// Time at which a discipline with a shaper of its own releases the next packet, after
+    /// [`QueueDiscipline::dequeue`] has returned `None`; [`NEVER`] if no packet waits.
+    fn next_release(&self) -> Nanos {
+        NEVER
+    }
 
     /// Backlog, excluding the packet in transmission.
     fn waiting_backlog(&self) -> Backlog;

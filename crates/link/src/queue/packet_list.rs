@@ -68,11 +68,28 @@ impl<P: Copy> PacketPool<P> {
         self.nodes.get(chain.first as usize).map(|node| &node.packet)
     }
 
+    /// Index of the last packet of a list; [`NO_INDEX`] if it is empty.
+    #[must_use]
+    pub fn last_index(&self, chain: &PacketList) -> u32 {
+        chain.last
+    }
+
+    /// The last packet of a list.
+    #[must_use]
+    pub fn last_packet(&self, chain: &PacketList) -> Option<&P> {
+        self.nodes.get(chain.last as usize).map(|node| &node.packet)
+    }
+
     /// Packets of a list in order of arrival.
     pub fn packets(&self, chain: &PacketList) -> impl Iterator<Item = &P> {
-        let get = |node: u32| self.nodes.get(node as usize);
-        let nodes = std::iter::successors(get(chain.first), move |node| get(node.after));
-        nodes.map(|node| &node.packet)
+        self.indexed_packets(chain).map(|(_, packet)| packet)
+    }
+
+    /// Packets of a list in order of arrival, with their indices, which are valid until a change.
+    pub fn indexed_packets(&self, chain: &PacketList) -> impl Iterator<Item = (u32, &P)> {
+        let get = |index: u32| self.nodes.get(index as usize).map(|node| (index, node));
+        let nodes = std::iter::successors(get(chain.first), move |(_, node)| get(node.after));
+        nodes.map(|(index, node)| (index, &node.packet))
     }
 
     /// Loads the first packet of a list into the cache. The caller must use the result, otherwise
@@ -113,6 +130,21 @@ impl<P: Copy> PacketPool<P> {
         Some(packet)
     }
 
+    /// Removes the packet at an index that [`PacketPool::indexed_packets`] returned.
+    pub fn take(&mut self, chain: &mut PacketList, index: u32) -> P {
+        let PacketNode { packet, before, after } = self.nodes[index as usize];
+        match self.nodes.get_mut(before as usize) {
+            Some(node) => node.after = after,
+            None => chain.first = after,
+        }
+        match self.nodes.get_mut(after as usize) {
+            Some(node) => node.before = before,
+            None => chain.last = before,
+        }
+        self.release_node(chain, index);
+        packet
+    }
+
     #[inline]
     fn release_node(&mut self, chain: &mut PacketList, node: u32) {
         self.nodes[node as usize].after = self.free;
@@ -131,7 +163,7 @@ mod tests {
     proptest! {
         #[test]
         fn pooled_chains_behave_like_vec_deques(
-            steps in prop::collection::vec((0_usize..6, 0_u8..4), 1..300),
+            steps in prop::collection::vec((0_usize..6, 0_u8..5), 1..300),
         ) {
             let mut pool = PacketPool::default();
             let mut chains = [PacketList::EMPTY; 6];
@@ -147,6 +179,11 @@ mod tests {
                         continue;
                     }
                     2 => (pool.take_first(chain), queue.pop_front()),
+                    4 if !queue.is_empty() => {
+                        let middle = queue.len() / 2;
+                        let index = pool.indexed_packets(chain).nth(middle).map(|(index, _)| index);
+                        (index.map(|index| pool.take(chain, index)), queue.remove(middle))
+                    }
                     _ => (pool.take_last(chain), queue.pop_back()),
                 };
                 prop_assert_eq!(taken.0.map(|packet| packet.token), taken.1);

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::num::{NonZeroU32, NonZeroU64};
 use tcpcast_link::link::{Link, OfferOutcome, QueueingLink};
 use tcpcast_link::queue::{
-    AnyQueue, Backlog, BufferAssignment, BufferLimits, CodelConfig, CodelRules, DropPolicy,
-    DropReason, DrrConfig, FqCodelConfig, InServicePolicy, PieConfig, PieRules, QueueConfig,
-    QueueDiscipline, QueueProbe, RedConfig, RedUnit, TieBreakRule,
+    AnyQueue, Backlog, BufferAssignment, BufferLimits, CakeConfig, CodelConfig, CodelRules,
+    DropPolicy, DropReason, DrrConfig, FqCodelConfig, InServicePolicy, Isolation, PieConfig,
+    PieRules, QueueConfig, QueueDiscipline, QueueProbe, RedConfig, RedUnit, TieBreakRule, Tins,
 };
 use tcpcast_link::random::RandomStream;
 use tcpcast_link::transmit::ConstantRate;
@@ -93,6 +93,14 @@ fn config() -> impl Strategy<Value = QueueConfig> {
         }),
         (any::<bool>(), 1_u32..20, 300_u32..2000).prop_map(move |(linux, queues, quantum)| {
             fq_codel(if linux { CodelRules::Linux } else { CodelRules::Rfc8289 }, queues, quantum)
+        }),
+        (any::<bool>(), any::<bool>()).prop_map(|(tins, flows)| {
+            QueueConfig::Cake(CakeConfig {
+                tins: if tins { Tins::Diffserv3 } else { Tins::Besteffort },
+                isolation: if flows { Isolation::Flows } else { Isolation::TripleIsolate },
+                rtt: 10 * MS,
+                ..CakeConfig::default()
+            })
         }),
         (any::<bool>(), 0..3_usize, 0..3_usize, 100_u32..2000).prop_map(
             move |(shared, drop, tie, quantum)| {
@@ -248,6 +256,7 @@ impl Run {
             | QueueConfig::Red(_)
             | QueueConfig::Codel(_)
             | QueueConfig::FqCodel(_)
+            | QueueConfig::Cake(_)
             | QueueConfig::Pie(_) => false,
         };
         let counted = match self.limits.in_service {
