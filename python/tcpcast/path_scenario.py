@@ -13,8 +13,6 @@ from tcpcast.compare import main_metric
 from tcpcast.drift import MIN_CYCLES
 from tcpcast.engines import REGISTRY, answer
 from tcpcast.engines.formula.collect_inputs import (
-    find_limiting_link,
-    get_specified_loss,
     loss_limited_pps,
 )
 from tcpcast.engines.registry import Formula
@@ -353,7 +351,7 @@ def _choose_duration_s(scenario: Scenario, *, quick: bool) -> tuple[float, bool]
     losses at a full buffer, unless it then has too many packets.
     """
     group, pps = scenario.populations[0], estimate_send_rate_pps(scenario)
-    loss = get_specified_loss(scenario, group)[0]
+    loss = scenario.path(group).loss
     usual = max(DEFAULT_DURATION_S, MIN_DURATION_RTTS * scenario.rtt_s)
     free_pps = _loss_limited_pps(scenario)
     if loss > HEAVY_LOSS_RATIO and free_pps <= pps:
@@ -371,15 +369,14 @@ def _choose_duration_s(scenario: Scenario, *, quick: bool) -> tuple[float, bool]
 def _loss_limited_pps(scenario: Scenario) -> float:
     """Return the approximate packets per second of all flows, limited by loss; inf without loss."""
     group = scenario.populations[0]
-    return group.count * loss_limited_pps(group, get_specified_loss(scenario, group)[0])
+    return group.count * loss_limited_pps(group, scenario.path(group).loss)
 
 
 def estimate_send_rate_pps(scenario: Scenario) -> float:
     """Return the approximate packets per second of all flows: limited by link, window or loss."""
     group = scenario.populations[0]
-    link = find_limiting_link(scenario, group)
     window_pps = group.count * group.tcp.receiver_window / group.rtt_s
-    return min(math.inf if link is None else link.pps, window_pps, _loss_limited_pps(scenario))
+    return min(scenario.path(group).capacity_pps, window_pps, _loss_limited_pps(scenario))
 
 
 def _cycle_s(scenario: Scenario) -> float:
@@ -388,13 +385,13 @@ def _cycle_s(scenario: Scenario) -> float:
     Between losses, Reno's window grows by half of its maximum, one packet per RTT. CUBIC needs the
     time K (RFC 9438, section 4.2), or Reno's time if it is shorter.
     """
-    group, link = scenario.populations[0], find_limiting_link(scenario, scenario.populations[0])
-    if group.tcp.control in RATE_BASED or link is None or math.isinf(scenario.buffer_pkts):
+    group, path = scenario.populations[0], scenario.path()
+    if group.tcp.control in RATE_BASED or not path.has_rate or math.isinf(scenario.buffer_pkts):
         return 0.0
-    full_pkts = link.pps * group.rtt_s + scenario.buffer_pkts
+    full_pkts = path.capacity_pps * group.rtt_s + scenario.buffer_pkts
     window = full_pkts / group.count
     if window >= group.tcp.receiver_window:
         return 0.0
-    reno_s = window / 2 * full_pkts / link.pps
+    reno_s = window / 2 * full_pkts / path.capacity_pps
     cubic_s = (window * (1 - CUBIC_BETA) / CUBIC_C) ** (1 / 3)
     return min(reno_s, cubic_s) if group.tcp.control == "cubic" else reno_s

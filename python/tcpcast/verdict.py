@@ -174,7 +174,7 @@ def _class_findings(compared: ComparedAnswers, scenario: Scenario) -> list[Findi
         subject = _subject([group], of_class)
         metric = _main_metric([group], table)
         for each in _findings(table, metric, subject=subject, count=_flows(group)):
-            bits = group.packet_bytes / group.payload_bytes / scenario.network.bottleneck.rate_bps
+            bits = group.packet_bytes / group.payload_bytes / scenario.bottleneck.rate_bps
             share = replace(each, metric="link_share_ratio", value=_scaled(each.value, bits))
             stated.append((_scaled(each.value, 1 / _flows(group)).value, each, share))
     if len(kinds) > 1 or len(stated) < 2:
@@ -300,7 +300,7 @@ def limit_of_answer(answer: Answer, scenario: Scenario) -> str:
     rtt = max(values.get("rtt_mean_s", 0.0), scenario.rtt_s)
     if values["send_rate_pps"] * rtt >= MIN_LIMITED_SHARE * window:
         return "window"
-    loss = scenario.network.bottleneck.loss
+    loss = scenario.bottleneck.loss
     if not (loss and loss.mean_ratio()) and values.get("queue_loss_ratio", 0.0) > 0:
         return "shallow buffer"
     timed_out = answer.tables.get("timeouts_by_kind", {}).get("time_s")

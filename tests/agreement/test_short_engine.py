@@ -15,7 +15,7 @@ from tcpcast.models.domain import outside_domain_reason
 from tcpcast.models.short import ShortTransfer, lossless_latency_s
 from tcpcast.report.json import encode
 from tcpcast.scenario import Link, Scenario, load
-from tcpcast.scenario.link import PathLink
+from tcpcast.scenario.path import PathLink, view_path
 
 ON_SECOND = {"limited_transmit": True, "rules": SimpleNamespace(limited_transmit_on="second")}
 
@@ -51,20 +51,24 @@ def transfers(sizes: Iterable[float] | None, **changes: Any) -> Any:
         arrivals=inputs["arrivals"],
     )
     bottleneck = Link.model_validate({"loss": inputs["loss"], "rate": inputs["rate"]})
-    links = [PathLink("ingress", Link()), PathLink("bottleneck", bottleneck, True, True)]
+    route = (
+        PathLink("network.ingress", "ingress", Link()),
+        PathLink("network.bottleneck", "bottleneck", bottleneck, True, True),
+    )
     sender = SimpleNamespace(**{name: inputs.get(name, value) for name, value in tcp.items()})
     sender.packets_per_growth = 2 if sender.delayed_acks else 1
     sender.timeout_s = lambda rtt_s: max(sender.min_rto_s, rtt_s)
     population = SimpleNamespace(
-        rtt_s=0.1, traffic=traffic, name="all", count=1, links=lambda _: links, tcp=sender
+        rtt_s=0.1, traffic=traffic, name="all", count=1, route=route, tcp=sender
     )
+    network: Any = SimpleNamespace(packet_bytes=1500, buffer_pkts=lambda _: 100.0)
     return SimpleNamespace(
         captured=None,
         packet_size_classes=(),
         populations=[population],
-        network=SimpleNamespace(
-            bottleneck=bottleneck, packet_bytes=1500, buffer_pkts=lambda _: 100.0
-        ),
+        network=network,
+        bottleneck=bottleneck,
+        path=lambda group=population: view_path(group, network),
         tcp=sender,
     )
 

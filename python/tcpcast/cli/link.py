@@ -156,7 +156,7 @@ def _check_scenario_is_one_link(scenario: Scenario) -> None:
             errors.append(
                 f"network.{name}.loss: a link loses packets only at the bottleneck; omit this key"
             )
-    if isinstance(network.bottleneck.loss_rule, RestOfRound):
+    if isinstance(scenario.bottleneck.loss_rule, RestOfRound):
         errors.append(
             "network.bottleneck.loss: a link has only independent loss, because it does not know "
             'the rounds of TCP; write, for example, "1%"'

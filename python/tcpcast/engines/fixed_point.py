@@ -545,10 +545,10 @@ def raise_if_unsupported(scenario: Scenario) -> None:
             "other shared hops",
             Suggestion(shared),
         )
-    if network.bottleneck.varying is not None:
+    if scenario.bottleneck.varying is not None:
         raise NotApplicable(
             "the reference flows of a fixed point share a link of constant rate, but "
-            f"network.bottleneck.rate is a {network.bottleneck.varying.kind}",
+            f"network.bottleneck.rate is a {scenario.bottleneck.varying.kind}",
             Suggestion({"network.bottleneck.rate": "10mbit"}),
         )
     if network.jitter is not None:
@@ -585,12 +585,12 @@ def raise_if_unsupported(scenario: Scenario) -> None:
                 f"a fixed point does not support transfers{who} that arrive "
                 'and end; write traffic of kind "on-off" or "bulk"'
             )
-        links = (group.ingress, scenario.network.bottleneck, group.egress)
+        links = (group.ingress, scenario.bottleneck, group.egress)
         if any(link.loss is not None for link in links):
             losses: dict[str, str | None] = {
                 f"network.{name}.loss": None for name in ("ingress", "bottleneck", "egress")
             }
-            if math.isinf(scenario.network.bottleneck.rate_bps):
+            if math.isinf(scenario.bottleneck.rate_bps):
                 losses["network.bottleneck.rate"] = "10mbit"  # the loss was the only limit
             raise NotApplicable(
                 "in a fixed point, packets are lost only in the shared queue, but the scenario "
@@ -627,9 +627,9 @@ def compute_offered_load(scenario: Scenario) -> float:
     not contribute.
     """
     network = scenario.network
-    if math.isinf(network.bottleneck.rate_bps):
+    if math.isinf(scenario.bottleneck.rate_bps):
         return 0.0
-    link_pps = network.bottleneck.rate_bps / (8 * network.packet_bytes)
+    link_pps = scenario.bottleneck.rate_bps / (8 * network.packet_bytes)
     return sum(
         float(
             open_loop_load(
@@ -666,7 +666,7 @@ def native_configuration(scenario: Scenario, table: FixedPoint) -> Config:
     """Return the native configuration of a fixed point."""
     # The initial values, time between packets and service time, are means of an equilibrium in
     # which active sources share the link; on a full link, a packet waits for one of each.
-    rate = scenario.network.bottleneck.rate_bps
+    rate = scenario.bottleneck.rate_bps
     turn_s = 8 * scenario.network.packet_bytes / rate
     gaps = []
     active = load = 0.0

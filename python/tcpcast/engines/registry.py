@@ -252,7 +252,7 @@ def changes_to_set_stack(scenario: Scenario, stack: str) -> dict[str, str]:
 
 def has_policer_instead_of_queue(entry: Formula, scenario: Scenario) -> bool:
     """Return True if a formula models a queue, but the scenario has a policer."""
-    return entry.family == USERS_FAMILY and scenario.network.bottleneck.is_policer
+    return entry.family == USERS_FAMILY and scenario.bottleneck.is_policer
 
 
 def models_congestion_control(entry: Formula, control: str) -> bool:
@@ -274,11 +274,11 @@ def presets_covered_by_reno_model(entry: Formula) -> tuple[str, ...]:
 def warn_about_varying_path(scenario: Scenario, *, accepts_measured: bool) -> list[str]:
     """Return warnings about varying rates and delays, which formulas replace by constants."""
     network, warnings = scenario.network, []
-    for on in network.links(network.ingress, network.egress):
+    for on in scenario.populations[0].route:
         rate = on.link.varying
         if rate is None:
             continue
-        key = f"network.{on.key}.rate is a {rate.kind}"
+        key = f"{on.key}.rate is a {rate.kind}"
         mean = rate.mean_text
         if on.link.is_policer:
             warnings.append(

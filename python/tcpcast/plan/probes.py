@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from tcpcast import units
 from tcpcast.answer import Metric
 from tcpcast.engines import RunOptions, answer
-from tcpcast.engines.formula.collect_inputs import get_specified_loss, loss_limited_pps
+from tcpcast.engines.formula.collect_inputs import loss_limited_pps
 from tcpcast.errors import NotApplicable
 from tcpcast.scenario.modern_tcp import RATE_BASED
 from tcpcast.scenario.traffic import OnOff, Transfers
@@ -171,7 +171,7 @@ class Probes:
                 _mean_size_pkts(each.traffic) for each in scenario.populations
             )
         else:
-            link_pps = network.bottleneck.rate_bps / (8 * network.packet_bytes)
+            link_pps = scenario.bottleneck.rate_bps / (8 * network.packet_bytes)
             packets = link_pps * (run.duration_s or 0.0)
         return packets * run.replications if packets < math.inf else 0.0
 
@@ -226,12 +226,11 @@ def _extend_for_losses(
     packet_bits, flows = 8 * scenario.network.packet_bytes, sum(each.count for each in bulk)
     total_pps, first, least = 0.0, 0.0, 0.0
     for each in bulk:
-        loss = get_specified_loss(scenario, each)[0]
-        links = each.links(scenario.network)
+        loss = scenario.path(each).loss
         pps = min(
             loss_limited_pps(each, loss),
             each.tcp.receiver_window / each.rtt_s,
-            min(on.link.rate_bps / (flows if on.shared else 1) for on in links) / packet_bits,
+            min(on.link.rate_bps / (flows if on.shared else 1) for on in each.route) / packet_bits,
         )
         total_pps += each.count * pps
         if loss > 0:

@@ -150,7 +150,7 @@ def solve(
         metric=metric,
         name=of_class,
         worst=np.nanargmin if goal.is_minimum else np.nanargmax,
-        link_pps=scenario.network.bottleneck.rate_bps / (8 * scenario.network.packet_bytes),
+        link_pps=scenario.bottleneck.rate_bps / (8 * scenario.network.packet_bytes),
     )
     changes: dict[str, Any] = {}
     if chosen.metric == FILE_GOODPUT:
@@ -230,14 +230,14 @@ def _check_target(scenario: Scenario, metric: str, target: float) -> None:
         written = f"{100 * target:.4g} %"
         if not 0 < target < 1:
             raise DomainError(f"the target must be above 0 % and below 100 %, not {written}")
-        loss = scenario.network.bottleneck.loss
+        loss = scenario.bottleneck.loss
         if metric == "loss_ratio" and loss is not None and target <= loss.mean_ratio():
             raise DomainError(
                 f"a loss of {written} includes network.bottleneck.loss "
                 f"({units.format_ratio(loss.mean_ratio())}), which no buffer reduces; use a "
                 "larger target, or omit network.bottleneck.loss"
             )
-    link_bps = scenario.network.bottleneck.rate_bps
+    link_bps = scenario.bottleneck.rate_bps
     payload_bps = link_bps * scenario.payload_bytes / scenario.network.packet_bytes
     if metric == "goodput_bps" and target >= payload_bps:
         raise DomainError(
@@ -494,7 +494,7 @@ def _undecided_reason(runs: Probes, result: SearchResult) -> str:
 def _buffer_size_text(scenario: Scenario, value: float) -> str:
     """Return a buffer in bytes and milliseconds, compared with the BDP."""
     bits = 8 * scenario.network.packet_bytes
-    size, time = bytes_text(value * bits / 8), value * bits / scenario.network.bottleneck.rate_bps
+    size, time = bytes_text(value * bits / 8), value * bits / scenario.bottleneck.rate_bps
     bdp, senders = bdp_pkts(scenario), scenario.senders
     root = (
         f", and BDP/sqrt(senders) is {units.digits(bdp / math.sqrt(senders))} packets"
@@ -510,7 +510,7 @@ def _buffer_size_text(scenario: Scenario, value: float) -> str:
 def _buffer_rules_table(scenario: Scenario) -> Table:
     """Return the buffer and the maximum queueing delay of rules of thumb."""
     bits, senders = 8 * scenario.network.packet_bytes, scenario.senders
-    link_pps, bdp = scenario.network.bottleneck.rate_bps / bits, bdp_pkts(scenario)
+    link_pps, bdp = scenario.bottleneck.rate_bps / bits, bdp_pkts(scenario)
     rules = {
         "bandwidth x 600 ms": QUEUEING_DELAY_S * link_pps,
         "bandwidth x 300 ms": BDP_RTT_S * link_pps,

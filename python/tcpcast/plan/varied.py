@@ -121,7 +121,7 @@ def _of_question(question: Question, **changes: Any) -> Any:
 def _vary_buffer(question: Question, scenario: Scenario, _: str, __: str | None) -> Varied:
     """Vary the buffer of the bottleneck, or the burst of a policer."""
     require_link_rate(question, scenario)
-    link, packet_bytes = scenario.network.bottleneck, scenario.network.packet_bytes
+    link, packet_bytes = scenario.bottleneck, scenario.network.packet_bytes
     bdp = bdp_pkts(scenario)
     if link.is_policer:
         key = "network.bottleneck.rate.burst"
@@ -156,7 +156,7 @@ def bdp_pkts(scenario: Scenario) -> float:
     # Arriving transfers have no number of senders.
     weights = [group.count if scenario.senders else 1 for group in groups]
     rtt_s = fmean((group.rtt_s for group in groups), weights)
-    return rtt_s * network.bottleneck.rate_bps / (8 * network.packet_bytes)
+    return rtt_s * scenario.bottleneck.rate_bps / (8 * network.packet_bytes)
 
 
 def _vary_senders(
@@ -269,11 +269,11 @@ def _vary_rate(question: Question, scenario: Scenario, _: str, class_name: str |
     """Vary the rate of the bottleneck, or of its token bucket."""
     if class_name is not None:
         check_class(scenario, class_name, {each.name: each for each in scenario.populations})
-    start, key = scenario.network.bottleneck.rate_bps, question.key
+    start, key = scenario.bottleneck.rate_bps, question.key
     if math.isinf(start):
         scenario = scenario.with_changes({key: UNLIMITED_RATE})
         start = units.parse_rate("10mbit")
-    elif (varying := scenario.network.bottleneck.varying) is not None:
+    elif (varying := scenario.bottleneck.varying) is not None:
         if not isinstance(varying, TokenBucket):
             raise NotApplicable(
                 f"plan rate requires a constant rate, but the bottleneck has a {varying.kind}"
@@ -324,7 +324,7 @@ def _vary_loss(question: Question, scenario: Scenario, _: str, __: str | None) -
 
 def require_link_rate(question: Question, scenario: Scenario) -> None:
     """Raise NotApplicable unless the bottleneck has a rate."""
-    if math.isinf(scenario.network.bottleneck.rate_bps):
+    if math.isinf(scenario.bottleneck.rate_bps):
         raise NotApplicable(
             f"plan {question.name} requires a link with a rate; use network.bottleneck.rate = "
             '"10mbit", for example'

@@ -112,7 +112,7 @@ def shared_rate_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
     """Return the chart of the rate of each active user, against the number of active users."""
     curves = _answer_curves(answers, "states", "active", "shared_rate_bps")
     peak = max(float(np.max(each.y)) for each in curves)
-    scale, rate = scale_for_unit("bit/s", peak), scenario.network.bottleneck.rate_bps
+    scale, rate = scale_for_unit("bit/s", peak), scenario.bottleneck.rate_bps
     _, right = _log_share_axis("", _answer_curves(answers, "states", "active", "probability"))
     if np.isfinite(rate):
         j = np.arange(1, int(right) + 1)

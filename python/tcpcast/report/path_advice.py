@@ -62,7 +62,7 @@ def _is_single_path(scenario: Scenario) -> bool:
     if len(scenario.populations) > 1 or scenario.cross:
         return False
     network, traffic = scenario.network, scenario.populations[0].traffic
-    link = network.bottleneck
+    link = scenario.bottleneck
     is_plain = len(network.hops) <= 1 and link.varying is None and network.return_link is None
     return is_plain and (traffic.kind == "bulk" or scenario.isolated_transfers is not None)
 

@@ -39,7 +39,7 @@ def describe_scenario(scenario: Scenario) -> str:
     rtt = amount_text(round_trips[0], "s")
     if round_trips[-1] > round_trips[0]:
         rtt += f" to {amount_text(round_trips[-1], 's')}"
-    link = scenario.network.bottleneck
+    link = scenario.bottleneck
     rate = f"bottleneck {amount_text(link.rate_bps, 'bit/s')}"
     if link.varying is not None:
         rate += f" ({_varying_rate_text(link.varying)})"
@@ -146,7 +146,7 @@ def _varying_rate_text(rate: VaryingRate) -> str:
 
 def buffer_text(scenario: Scenario) -> str:
     """Return the buffer of the bottleneck as typed."""
-    buffer = scenario.network.bottleneck.buffer
+    buffer = scenario.bottleneck.buffer
     if buffer.unit == "unlimited":
         return "unlimited buffer"
     if buffer.unit in {"seconds", "bytes"}:

@@ -88,7 +88,7 @@ def _panels(answer: Answer, scenario: Scenario, shade: list[Drawable]) -> Iterat
     total = {"color": BLACK, "linestyle": "-"}
     references = {
         "queue_pkts": ("buffer", scenario.buffer_pkts),
-        "goodput_bps": ("link", scenario.network.bottleneck.rate_bps),
+        "goodput_bps": ("link", scenario.bottleneck.rate_bps),
     }
     for source, column, label, unit in _QUANTITIES:
         table = answer.tables.get(source, {})

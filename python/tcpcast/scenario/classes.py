@@ -17,10 +17,11 @@ from pydantic import (
 
 from tcpcast import units
 from tcpcast.errors import UnitError
-from tcpcast.scenario.link import Link, PathLink
+from tcpcast.scenario.link import Link
 from tcpcast.scenario.modern_tcp import TIMESTAMP_BYTES, get_inherited_keys, has_timestamps
 from tcpcast.scenario.name_patterns import Name
 from tcpcast.scenario.network import HEADER_BYTES, MISSING_RTT_TEXT, Network
+from tcpcast.scenario.path import PathLink
 from tcpcast.scenario.quantities import Duration, PacketSize, PositiveDuration
 from tcpcast.scenario.table import (
     Table,
@@ -131,13 +132,14 @@ class Population:
     """Identical users: a class with its inherited values or, without classes, all users.
 
     ``rtt_s`` is the base round-trip time, including transmission times; ``forward_delay_s`` and
-    ``return_delay_s`` are its propagation delays.
+    ``return_delay_s`` are its propagation delays. ``route`` has the links of the data in order.
     """
 
     name: str
     count: int
     traffic: OnOff | Bulk | Transfers
     rtt_s: float
+    route: tuple[PathLink, ...]
     ingress: Link
     egress: Link
     forward_delay_s: float
@@ -163,10 +165,6 @@ class Population:
         opens = self.tcp.handshake not in (None, "none")
         persistent = getattr(self.traffic, "connection", "new") == "persistent"
         return opens and self.traffic.kind in ("on-off", "transfers") and not persistent
-
-    def links(self, network: Network) -> tuple[PathLink, ...]:
-        """Return the links of the forward path in order."""
-        return network.links(self.ingress, self.egress)
 
 
 def merge_classes(data: Mapping[str, Any], context: ValidationContext) -> dict[str, Any]:
@@ -378,6 +376,8 @@ def make_population(user_class: UserClass, network: Network, tcp: Tcp) -> Popula
         count=count,
         traffic=traffic,
         rtt_s=rtt_s,
+        # A class with random arrivals has no number of senders, but each transfer uses a link.
+        route=network.links(ingress, egress, max(1, count)),
         ingress=ingress,
         egress=egress,
         forward_delay_s=there,
@@ -395,11 +395,13 @@ def make_sole_population(
     """Return the one population of a scenario without classes."""
     packet, links = network.packet, (network.ingress, network.egress)
     rtt_s, there, back = network.rtt_and_delays_s(network.rtt, *links, packet)
+    count = traffic.sender_count if isinstance(traffic, Transfers) else traffic.count
     return Population(
         name="all",
-        count=traffic.sender_count if isinstance(traffic, Transfers) else traffic.count,
+        count=count,
         traffic=traffic,
         rtt_s=rtt_s,
+        route=network.links(*links, max(1, count)),
         ingress=network.ingress,
         egress=network.egress,
         forward_delay_s=there,

@@ -265,17 +265,3 @@ class Link(Table):
                     'correlated loss within a round always occurs before the queue; write "before"'
                 )
                 yield make_error_at(message, "loss_at")
-
-
-@dataclass(frozen=True, slots=True)
-class PathLink:
-    """A link on the path of a data packet.
-
-    ``key`` is the key of the link within ``network``. All sources use a ``shared`` link. Metrics of
-    the bottleneck refer to the ``measured`` link.
-    """
-
-    key: str
-    link: Link
-    shared: bool = False
-    measured: bool = False

@@ -7,7 +7,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 from pydantic import (
     ConfigDict,
@@ -37,10 +37,12 @@ from tcpcast.scenario.classes import (
 from tcpcast.scenario.cross import CrossTraffic
 from tcpcast.scenario.cross_checks import find_cross_traffic_errors, warn_about_cross_traffic
 from tcpcast.scenario.fixed_point import FixedPoint
+from tcpcast.scenario.link import Link
 from tcpcast.scenario.mean_field import MeanField
 from tcpcast.scenario.modern_tcp import TIMESTAMP_BYTES, has_timestamps
 from tcpcast.scenario.name_patterns import Title
 from tcpcast.scenario.network import HEADER_BYTES, Network
+from tcpcast.scenario.path import PathView, view_path
 from tcpcast.scenario.probes import Probes
 from tcpcast.scenario.queue import FairQueue
 from tcpcast.scenario.return_path import RETURN
@@ -60,9 +62,6 @@ from tcpcast.scenario.table import (
 from tcpcast.scenario.tcp import Tcp
 from tcpcast.scenario.toml import write_toml
 from tcpcast.scenario.traffic import MAX_SOURCES, Bulk, OnOff, Traffic, Transfers
-
-if TYPE_CHECKING:
-    from tcpcast.scenario.link import Link
 
 
 def add_required_tables_to_schema(schema: dict[str, Any]) -> None:
@@ -300,9 +299,7 @@ class Scenario(Table):
     @property
     def has_random_loss(self) -> bool:
         """True if at least one link on the forward path has random loss."""
-        return any(
-            on.link.loss is not None for p in self.populations for on in p.links(self.network)
-        )
+        return any(on.link.loss is not None for p in self.populations for on in p.route)
 
     @property
     def isolated_transfers(self) -> Transfers | None:
@@ -323,9 +320,18 @@ class Scenario(Table):
             for p in self.populations
             if isinstance(p.traffic, Transfers) and p.traffic.arrivals is not None
         ]
-        if not rates or math.isinf(self.network.bottleneck.rate_bps):
+        if not rates or math.isinf(self.bottleneck.rate_bps):
             return None
-        return 8 * usual * math.fsum(rates) / self.network.bottleneck.rate_bps
+        return 8 * usual * math.fsum(rates) / self.bottleneck.rate_bps
+
+    @property
+    def bottleneck(self) -> Link:
+        """The link that metrics of the bottleneck describe."""
+        return self.network.bottleneck
+
+    def path(self, group: Population | None = None) -> PathView:
+        """Return the path of a class, by default of the first, as a formula sees it."""
+        return view_path(group or self.populations[0], self.network)
 
     @property
     def rtt_s(self) -> float:
@@ -342,14 +348,10 @@ class Scenario(Table):
 
         For a buffer in bytes, the result is the number of packets of the smallest packet size.
         """
-        buffer = self.network.bottleneck.buffer
-        if (
-            self.packet_size_classes
-            and buffer.unit == "bytes"
-            and not self.network.bottleneck.is_policer
-        ):
+        buffer = self.bottleneck.buffer
+        if self.packet_size_classes and buffer.unit == "bytes" and not self.bottleneck.is_policer:
             return float(buffer.amount // min(group.packet_bytes for group in self.populations))
-        return self.network.buffer_pkts(self.network.bottleneck)
+        return self.network.buffer_pkts(self.bottleneck)
 
     def with_changes(self, changes: Mapping[str, Any]) -> Self:
         """Return a copy of the scenario with changed values.
@@ -481,7 +483,7 @@ class Scenario(Table):
             f"{p.count} {p.traffic.kind}" if p.traffic.kind != "transfers" else "transfers"
             for p in self.populations
         )
-        rate = units.format_rate(round(self.network.bottleneck.rate, 3))
+        rate = units.format_rate(round(self.bottleneck.rate, 3))
         rtt = f"{self.rtt_s * 1e3:.6g}ms"
         return f"<Scenario {self.name}: {kinds}, bottleneck {rate}, rtt {rtt}>"
 
@@ -496,7 +498,7 @@ def _get_unique_names(entries: object) -> list[str | None]:
     return [name if isinstance(name, str) and counts[name] == 1 else None for name in names]
 
 
-def _bottleneck_and_hops(network: Network) -> "list[tuple[tuple[str | int, ...], Link]]":
+def _bottleneck_and_hops(network: Network) -> list[tuple[tuple[str | int, ...], Link]]:
     """Return the keys and links of ``[[network.hop]]``, or else of ``[network.bottleneck]``."""
     if network.hops:
         return [(("hop", index), hop) for index, hop in enumerate(network.hops)]
@@ -545,7 +547,7 @@ def find_cross_table_errors(scenario: Scenario) -> Iterator[InitErrorDetails]:
     if any(
         isinstance(group.traffic, Bulk)
         and math.isinf(group.tcp.receiver_window)
-        and all(math.isinf(on.link.rate) and on.link.loss is None for on in group.links(network))
+        and all(math.isinf(on.link.rate) and on.link.loss is None for on in group.route)
         for group in scenario.populations
     ):
         message = "nothing limits the flows; write a rate or a loss, or tcp.receiver_window = 44"
@@ -683,7 +685,7 @@ def warn_about_phase_effects(scenario: Scenario) -> list[str]:
         not exact
         or len({group.rtt_s for group in endless}) < 2
         or not steady
-        or network.bottleneck.queue != "droptail"
+        or scenario.bottleneck.queue != "droptail"
         or math.isinf(scenario.buffer_pkts)
     ):
         return []
@@ -708,11 +710,11 @@ def warn_about_population(scenario: Scenario, group: Population) -> list[str]:
             "traffic.off has no finite variance: means converge slowly, and intervals are too "
             "narrow"
         )
-    links = [on.link for on in group.links(network)]
+    links = [on.link for on in group.route]
     endless = isinstance(group.traffic, Bulk) and math.isinf(tcp.receiver_window)
     if (
         endless
-        and network.bottleneck.queue == "droptail"
+        and scenario.bottleneck.queue == "droptail"
         and all(link.loss is None and math.isinf(network.buffer_pkts(link)) for link in links)
     ):
         texts.append(

@@ -1,6 +1,5 @@
 """The network: links in series from each source to its receiver, or a round-trip time."""
 
-import functools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,8 +19,9 @@ from pydantic import (
 from tcpcast import units
 from tcpcast.scenario.distributions import Distribution
 from tcpcast.scenario.hops import Hop, find_hop_errors, find_measured_hop
-from tcpcast.scenario.link import Link, PathLink
+from tcpcast.scenario.link import Link
 from tcpcast.scenario.loss import Loss, LossRule, RestOfRound, add_ratio_to_schema
+from tcpcast.scenario.path import PathLink
 from tcpcast.scenario.quantities import (
     RATIO_SCHEMA,
     TIME_SCHEMA,
@@ -231,25 +231,25 @@ class Network(Table):
         """The hops between the bottleneck and the egress links."""
         return self.hops[self.measured_index + 1 :]
 
-    # Cached, because it is used about a dozen times per answer.
-    @functools.cached_property
-    def own_links(self) -> tuple[PathLink, ...]:
-        """The forward path of sources without ingress and egress links of their class."""
-        measured = self.measured_index
+    def links(self, ingress: Link, egress: Link, senders: int = 1) -> tuple[PathLink, ...]:
+        """Return the links of the forward path of a class in order."""
+        at = self.measured_index
         between = [
-            PathLink(f"hop.{hop.name}", hop, hop.shared, index == measured)
+            PathLink(
+                f"network.hop.{hop.name}",
+                hop.name,
+                hop,
+                shared=hop.shared,
+                measured=index == at,
+                instances=1 if hop.shared else senders,
+            )
             for index, hop in enumerate(self.hops)
-        ]
-        if not between:
-            between = [PathLink("bottleneck", self.bottleneck_link, shared=True, measured=True)]
-        return PathLink("ingress", self.ingress), *between, PathLink("egress", self.egress)
-
-    def links(self, ingress: Link, egress: Link) -> tuple[PathLink, ...]:
-        """Return the links of the forward path in order."""
-        if ingress is self.ingress and egress is self.egress:
-            return self.own_links
-        between = self.own_links[1:-1]
-        return PathLink("ingress", ingress), *between, PathLink("egress", egress)
+        ] or [PathLink("network.bottleneck", "bottleneck", self.bottleneck_link, True, True)]
+        return (
+            PathLink("network.ingress", "ingress", ingress, instances=senders),
+            *between,
+            PathLink("network.egress", "egress", egress, instances=senders),
+        )
 
     @property
     def packet_bytes(self) -> int:

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 from tcpcast.answer import Answer, Metric
 from tcpcast.engines.formula.collect_inputs import (
     IDLE_RTT_SOURCE,
-    find_limiting_link,
-    get_specified_loss,
     require_one_class,
 )
 from tcpcast.engines.formula.input_types import make_step
@@ -36,22 +34,21 @@ def bbr(scenario: Scenario) -> Answer:
         Several classes, traffic that is not bulk, no link with a rate.
     """
     group = require_one_class("BBR's bound", scenario, "bulk")
-    limit = find_limiting_link(scenario, group)
-    if limit is None:
+    path = scenario.path(group)
+    if not path.has_rate:
         raise NotApplicable(
             "the bound for BBR needs a link with a rate, but the scenario has none",
             Suggestion({"network.bottleneck.rate": "10mbit"}),
         )
-    flows, network, window = group.count, scenario.network, group.tcp.receiver_window
-    loss, keys = get_specified_loss(scenario, group)
+    flows, loss, window = group.count, path.loss, group.tcp.receiver_window
     # On its own link, each flow is independent of the others.
-    is_alone, capacity = not limit.path_link.shared, limit.pps
+    is_alone, capacity = not path.link.shared, path.capacity_pps
     bound = bbr_bound(
         bottleneck_pps=capacity / flows if is_alone else capacity,
         rtt_s=group.rtt_s,
         loss_ratio=loss,
         # A policer has no buffer, which is as bad as the smallest buffer.
-        buffer_pkts=max(1.0, network.buffer_pkts(limit.path_link.link)),
+        buffer_pkts=max(1.0, path.buffer_pkts),
         flows=1 if is_alone else flows,
     )
     free = flows * float(bound.rate_pps)
@@ -61,11 +58,11 @@ def bbr(scenario: Scenario) -> Answer:
         OWN_LINK_REGIME if is_alone and bound.regime == BOTTLENECK_REGIME else str(bound.regime)
     )
     steps = [
-        make_step("p", loss, "1", keys or "no random loss specified"),
+        make_step("p", loss, "1", path.loss_keys or "no random loss specified"),
         make_step("RTT", group.rtt_s, "s", IDLE_RTT_SOURCE),
         make_step("W_max", window, "packet", "tcp.receiver_window"),
         make_step("n", flows, "1", "traffic.flows"),
-        make_step("C_link", capacity, "packet/s", limit.key),
+        make_step("C_link", capacity, "packet/s", path.rate_key),
         make_step(
             "gain",
             bound.probe_factor,

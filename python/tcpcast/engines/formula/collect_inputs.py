@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast.engines.formula.input_types import (
-    LinkCapacity,
     PathInputs,
     delivered_bits_per_sent_packet,
     get_positive_metric,
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     from tcpcast.answer import Answer, Step
     from tcpcast.array_types import Floats
     from tcpcast.scenario import Population, Scenario
+    from tcpcast.scenario.path import PathView
     from tcpcast.scenario.tcp import Tcp
 
 MIN_LOSS = 1e-15
@@ -70,17 +70,17 @@ def collect_path_inputs(
         Several classes, traffic that is not bulk, no loss.
     """
     group = require_one_class(model, scenario, "bulk")
+    path = scenario.path(group)
     warnings: list[str] = []
     if measured is None:
-        lossless = accepts_no_loss and get_specified_loss(scenario, group)[0] < MIN_LOSS
+        lossless = accepts_no_loss and path.loss < MIN_LOSS
         steps = [
             make_step("p", 0.0, "1", "no random loss specified")
             if lossless
             else _require_specified_loss(model, scenario, group, warnings),
             *_derive_rtt_and_timeout(scenario, group),
         ]
-        arriving = 1 - get_specified_loss(scenario, group)[0]
-        delivered: float | None = 8 * scenario.payload_bytes * arriving
+        delivered: float | None = 8 * scenario.payload_bytes * (1 - path.loss)
     else:
         loss = get_positive_metric(measured, "loss_indication_ratio")
         if not loss:
@@ -95,32 +95,30 @@ def collect_path_inputs(
     tcp = scenario.populations[0].tcp
     window = float(tcp.receiver_window)
     # Measured values already include the effects of links.
-    link = find_limiting_link(scenario, group) if measured is None else None
-    limit = "tcp.receiver_window" + (": unlimited" if math.isinf(window) else "")
+    limit = path if measured is None and path.has_rate else None
+    of_window = "tcp.receiver_window" + (": unlimited" if math.isinf(window) else "")
     steps += [
         make_step("b", tcp.packets_per_growth, "packet", packets_per_ack_source_text(tcp)),
-        make_step("W_max", window, "packet", limit),
+        make_step("W_max", window, "packet", of_window),
         make_step("n", group.count, "1", "traffic.flows"),
     ]
-    buffer_pkts = math.inf if link is None else scenario.network.buffer_pkts(link.path_link.link)
     return make_path_inputs(
         steps,
-        buffer_pkts=buffer_pkts,
-        burst_pkts=0.0 if link is None else _burst_pkts(group, link),
+        burst_pkts=0.0 if limit is None else _burst_pkts(group, limit),
         decrease=CUBIC_BETA if tcp.control == "cubic" else 0.5,
         window_pkts=window,
         delivered_bits=delivered,
-        capacity=link,
+        capacity=limit,
         warnings=tuple(warnings),
     )
 
 
-def _burst_pkts(group: Population, link: LinkCapacity) -> float:
+def _burst_pkts(group: Population, path: PathView) -> float:
     """Return the largest burst at a link in packets: after a host's delay, and by offload.
 
     Hosts are late at different times, so a shared link receives the burst of one flow.
     """
-    offload, pps = 0.0, link.pps / (group.count if link.path_link.shared else 1)
+    offload, pps = 0.0, path.capacity_pps / (group.count if path.link.shared else 1)
     if group.tcp.is_modern:
         offload = min(OFFLOAD_S * pps, OFFLOAD_BYTES / group.packet_bytes)
     return LARGEST_DELAY * group.tcp.host_noise_s * pps + offload
@@ -148,22 +146,6 @@ def require_one_class(model: str, scenario: Scenario, kind: str) -> Population:
     return group
 
 
-def get_specified_loss(scenario: Scenario, group: Population) -> tuple[float, str]:
-    """Return the specified loss ratio of the path, and the keys that specify it.
-
-    Losses of links in series: 1 - (1 - p1)(1 - p2)...; 0 and ``""`` if none is specified. Loss in
-    bursts counts by its mean.
-    """
-    losses = {
-        f"network.{on.key}.loss": loss.mean_ratio()
-        for on in group.links(scenario.network)
-        if (loss := on.link.loss) is not None
-    }
-    if len(losses) == 1:  # exactly as specified, without rounding
-        return next(iter(losses.values())), next(iter(losses))
-    return 1 - math.prod(1 - loss for loss in losses.values()), " and ".join(losses)
-
-
 _SUGGEST_LOSS = Suggestion({"network.bottleneck.loss": "1%"})
 
 
@@ -183,7 +165,8 @@ def loss_limited_pps(group: Population, loss: float) -> float:
 def _require_specified_loss(
     model: str, scenario: Scenario, group: Population, warnings: list[str]
 ) -> Step:
-    loss, keys = get_specified_loss(scenario, group)
+    path = scenario.path(group)
+    loss, keys = path.loss, path.loss_keys
     if not keys:
         network, tcp = scenario.network, group.tcp
         # Receiver windows exceed the BDP plus the buffer of a link.
@@ -191,7 +174,7 @@ def _require_specified_loss(
             tcp.receiver_window * (group.count if on.shared else 1)
             > on.link.rate_bps * group.rtt_s / (8 * network.packet_bytes)
             + network.buffer_pkts(on.link)
-            for on in group.links(network)
+            for on in group.route
         )
         raise NotApplicable(
             f"{model} needs a loss ratio, but the scenario has no random loss",
@@ -200,7 +183,7 @@ def _require_specified_loss(
         )
     if loss < MIN_LOSS:
         raise NotApplicable(f"{keys}: {model} treats a loss of {loss:g} as no loss", _SUGGEST_LOSS)
-    if any(isinstance(on.link.loss, GilbertElliott) for on in group.links(scenario.network)):
+    if any(isinstance(on.link.loss, GilbertElliott) for on in group.route):
         warnings.append(
             "the formula needs the ratio of loss indications, which is smaller than the mean of "
             f"the specified correlated loss ({loss:.4g}); use --feed measured"
@@ -266,8 +249,8 @@ def collect_transfer_inputs(scenario: Scenario, measured: Answer | None) -> dict
     p is the loss per packet: specified, or ``loss_ratio`` of the ``packet`` answer.
     """
     group = scenario.populations[0]
-    loss, keys = get_specified_loss(scenario, group)
-    steps = [make_step("p", loss, "1", keys or "no random loss specified")]
+    path = scenario.path(group)
+    steps = [make_step("p", path.loss, "1", path.loss_keys or "no random loss specified")]
     steps += _derive_rtt_and_timeout(scenario, group)
     if measured is not None:
         steps[0] = make_step(
@@ -286,9 +269,9 @@ def transfer_domain_values(
     link that limits the window.
     """
     loss, rtt, timer = (float(inputs[symbol]["value"]) for symbol in ("p", "RTT", "T0"))
-    group, network = scenario.populations[0], scenario.network
-    slowest_bps = min(on.link.rate_bps for on in group.links(network))
-    in_flight = slowest_bps * rtt / (8 * network.packet_bytes)
+    group = scenario.populations[0]
+    slowest_bps = min(on.link.rate_bps for on in group.route)
+    in_flight = slowest_bps * rtt / (8 * scenario.network.packet_bytes)
     until = min(float(sizes.max()), 1 / loss if loss else math.inf)
     tcp = group.tcp
     grown = tcp.initial_window + until / tcp.packets_per_growth
@@ -309,16 +292,16 @@ def _slow_start_queue_fill(scenario: Scenario, until_pkts: float) -> float:
     ends slow start before the window exceeds the bandwidth-delay product; Reno continues.
     """
     group = scenario.populations[0]
-    link, tcp = find_limiting_link(scenario, group), group.tcp
-    if link is None:
+    path, tcp = scenario.path(group), group.tcp
+    if not path.has_rate:
         return 0.0
-    path_pkts, least = link.pps * group.rtt_s, min(tcp.initial_window, until_pkts)
+    path_pkts, least = path.capacity_pps * path.rtt_s, min(tcp.initial_window, until_pkts)
     window = tcp.initial_window + until_pkts / 2 / tcp.packets_per_growth
     window = min(tcp.receiver_window, tcp.initial_ssthresh, window)
     queue = max(least, min(window, path_pkts) / 2)
     if tcp.control != "cubic":
         queue = max(queue, window - path_pkts)
-    return queue / max(1.0, scenario.network.buffer_pkts(link.path_link.link))
+    return queue / max(1.0, path.buffer_pkts)
 
 
 def warn_about_omitted_transfer_features(scenario: Scenario) -> list[str]:
@@ -326,7 +309,7 @@ def warn_about_omitted_transfer_features(scenario: Scenario) -> list[str]:
     group = scenario.populations[0]
     traffic: Any = group.traffic
     warnings = []
-    rules = (on.link.loss for on in group.links(scenario.network))
+    rules = (on.link.loss for on in group.route)
     if any(loss is not None and not isinstance(loss, Bernoulli) for loss in rules):
         warnings.append(
             "the model assumes independent losses, but the specified loss is correlated; p is the "
@@ -346,18 +329,3 @@ def added_latency_to_one_rtt_s(lossless_s: Floats, rtt_s: float) -> Floats:
     less than the RTT, which is impossible.
     """
     return np.maximum(rtt_s - lossless_s, 0.0)
-
-
-def find_limiting_link(scenario: Scenario, group: Population) -> LinkCapacity | None:
-    """Return the link with the lowest total capacity over all flows; None if no link has a rate.
-
-    Among equal links, the measured link is returned, or else the first. A class with random
-    arrivals has ``count`` 0, but at least one of its transfers uses a link at a time.
-    """
-    bits = 8 * scenario.network.packet_bytes
-    limits = [
-        LinkCapacity(on, on.link.rate_bps / bits * (1 if on.shared else max(1, group.count)))
-        for on in group.links(scenario.network)
-    ]
-    least = min(limits, key=lambda limit: (limit.pps, not limit.path_link.measured))
-    return least if math.isfinite(least.pps) else None

@@ -238,15 +238,15 @@ def class_inputs(scenario: Scenario) -> list[EngsetInputs]:
 
 
 def _inputs_of_class(scenario: Scenario, group: Population) -> EngsetInputs:
-    network, tcp, traffic = scenario.network, group.tcp, group.traffic
+    tcp, traffic = group.tcp, group.traffic
     assert isinstance(traffic, OnOff)
-    buffer = network.buffer_pkts(network.bottleneck)
+    buffer = scenario.buffer_pkts
     path = Path(
         rtt0_s=group.rtt_s,
         packet_bytes=group.packet_bytes,
-        bottleneck_bps=network.bottleneck.rate_bps,
+        bottleneck_bps=scenario.bottleneck.rate_bps,
         # All other links of a source limit it like its ingress link.
-        ingress_bps=min(on.link.rate_bps for on in group.links(network)[:-1] if not on.shared),
+        ingress_bps=min(on.link.rate_bps for on in group.route[:-1] if not on.shared),
         egress_bps=group.egress.rate_bps,
     )
     return EngsetInputs(
@@ -338,31 +338,31 @@ _Obstacle = tuple[str, dict[str, Any]]
 def _find_obstacles(scenario: Scenario, group: Population) -> Iterator[_Obstacle]:
     """Yield unsupported network and TCP features: the end of a message, and possible changes."""
     tcp, network = group.tcp, scenario.network
-    if math.isinf(network.bottleneck.rate_bps):
+    if math.isinf(scenario.bottleneck.rate_bps):
         rate = {"network.bottleneck.rate": "10mbit"}
         yield "needs a bottleneck with a rate, but the scenario's bottleneck is unlimited", rate
-    if network.bottleneck.is_policer:
+    if scenario.bottleneck.is_policer:
         yield "has a queue, but the scenario's bottleneck is a policer", {}
     if scenario.cross:
         reason = "has a link without cross traffic, but the scenario has cross traffic"
         yield reason, {"cross": None}
-    if network.bottleneck.queue != "droptail":
-        kind = network.bottleneck.queue.kind
+    if scenario.bottleneck.queue != "droptail":
+        kind = scenario.bottleneck.queue.kind
         name = {"red": "RED", "fq": "fair queueing"}.get(kind, kind)
         droptail = {"network.bottleneck.queue": "droptail"}
         yield f"has a drop-tail queue, but the scenario's bottleneck has {name}", droptail
-    for on in group.links(network):
+    for on in group.route:
         if on.link.loss is not None:
-            reason = f"has no random loss, but the scenario has random loss on the {on.key} link"
-            yield reason, {f"network.{on.key}.loss": None}
+            reason = f"has no random loss, but the scenario has random loss on the {on.name} link"
+            yield reason, {f"{on.key}.loss": None}
         room = network.buffer_pkts(on.link)
         if not on.measured and room < tcp.receiver_window:
             yield (
-                f"drops nothing on the {on.key} link, but in the scenario this link has a buffer "
+                f"drops nothing on the {on.name} link, but in the scenario this link has a buffer "
                 "of "
                 f"{digits(room, 6)} packets, less than a window of "
                 f"{digits(tcp.receiver_window, 6)} packets",
-                {f"network.{on.key}.buffer": None},
+                {f"{on.key}.buffer": None},
             )
     if isinstance(group.traffic, OnOff) and group.traffic.connection == "persistent":
         reason = "opens a connection per file, but the scenario's connections stay open when OFF"

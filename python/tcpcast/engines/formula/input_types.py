@@ -11,7 +11,7 @@ from tcpcast.models.pftk import path_domain_values
 
 if TYPE_CHECKING:
     from tcpcast.answer import Answer, Step
-    from tcpcast.scenario.link import PathLink
+    from tcpcast.scenario.path import PathView
 
 
 PEAK_RATIO = 2.5
@@ -19,28 +19,15 @@ PEAK_RATIO = 2.5
 0.001 % and a buffer of 0.1 BDP, where overflows at such windows reduce the rate by 40 %."""
 
 
-@dataclass(frozen=True, slots=True)
-class LinkCapacity:
-    """Capacity of a link in packets/s, summed over all flows."""
-
-    path_link: PathLink
-    pps: float
-
-    @property
-    def key(self) -> str:
-        """Key that specifies the rate."""
-        return f"network.{self.path_link.key}.rate" + ("" if self.path_link.shared else " times n")
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PathInputs:
     """Inputs of path formulas.
 
     ``delivered_bits`` is the mean delivered payload per sent packet, None if unknown. ``capacity``
-    belongs to the limiting link, None if no link has a rate, or if the inputs were measured.
+    is the path, None if no link has a rate, or if the inputs were measured.
     ``steps`` contains the derivation of each input by symbol: p, RTT, T0, b, W_max, n.
-    ``buffer_pkts`` is the buffer of the limiting link, ``burst_pkts`` the largest burst at it,
-    and ``decrease`` the window after a loss relative to before.
+    ``burst_pkts`` is the largest burst at the limiting link, and ``decrease`` the window after a
+    loss relative to before.
     """
 
     flows: int
@@ -50,17 +37,16 @@ class PathInputs:
     packets_per_ack: float
     window_pkts: float
     delivered_bits: float | None
-    capacity: LinkCapacity | None
+    capacity: PathView | None
     steps: dict[str, Step]
     warnings: tuple[str, ...] = ()
-    buffer_pkts: float = math.inf
     burst_pkts: float = 0.0
     decrease: float = 0.5
 
     @property
     def capacity_pps(self) -> float:
         """Total capacity of the path over all flows; inf if unlimited."""
-        return math.inf if self.capacity is None else self.capacity.pps
+        return math.inf if self.capacity is None else self.capacity.capacity_pps
 
     @property
     def model_arguments(self) -> dict[str, Any]:
@@ -89,7 +75,7 @@ class PathInputs:
         """
         if self.capacity is None:
             return {}
-        held_pkts = self.buffer_pkts * (1 if self.capacity.path_link.shared else self.flows)
+        held_pkts = self.capacity.buffer_pkts * self.capacity.link.instances
         path_pkts = self.capacity_pps * self.rtt_s
         window = min(self.flows * self.window_pkts, PEAK_RATIO * rate_pps * self.rtt_s)
         is_filled = window > path_pkts + held_pkts
@@ -109,7 +95,7 @@ def make_path_inputs(
     *,
     window_pkts: float,
     delivered_bits: float | None,
-    capacity: LinkCapacity | None = None,
+    capacity: PathView | None = None,
     **more: Any,
 ) -> PathInputs:
     """Return the inputs from the derivation steps of p, RTT, T0, b, W_max and n."""

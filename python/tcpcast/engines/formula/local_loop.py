@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from tcpcast.answer import Answer, Metric, Note, texts_to_notes
 from tcpcast.engines.formula.collect_inputs import (
     IDLE_RTT_SOURCE,
-    get_specified_loss,
     require_one_class,
 )
 from tcpcast.engines.formula.input_types import get_positive_metric, make_step
@@ -106,12 +105,12 @@ def collect_local_loop_inputs(
         make_step("MSS", bits, "bit", "network.packet: IP bytes"),
         make_step("I", traffic.off.mean_value(), "s", "traffic.off"),
         make_step("B", size, "packet", whole),
-        make_step("C", scenario.network.bottleneck.rate_bps / bits, "packet/s", "bottleneck rate"),
+        make_step("C", scenario.bottleneck.rate_bps / bits, "packet/s", "bottleneck rate"),
     ]
     if measured is None:
-        loss, keys = get_specified_loss(scenario, group)
+        path = scenario.path(group)
         steps += [
-            make_step("p_loss", loss, "1", keys or "no random loss specified"),
+            make_step("p_loss", path.loss, "1", path.loss_keys or "no random loss specified"),
             make_step("p_to", 0.0, "1", "none specified"),
             idle,
             make_step("RTT", group.rtt_s, "s", IDLE_RTT_SOURCE),
@@ -133,7 +132,7 @@ def collect_local_loop_inputs(
         packet_bits=bits,
         mean_off_s=traffic.off.mean_value(),
         mean_size_pkts=size,
-        link_pps=scenario.network.bottleneck.rate_bps / bits,
+        link_pps=scenario.bottleneck.rate_bps / bits,
         loss=by_symbol["p_loss"]["value"],
         steps=by_symbol,
     )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tcpcast.answer import Note
 from tcpcast.engines.formula import rate_answers
-from tcpcast.engines.formula.collect_inputs import collect_path_inputs, get_specified_loss
+from tcpcast.engines.formula.collect_inputs import collect_path_inputs
 from tcpcast.engines.formula.input_types import get_positive_metric, make_step
 from tcpcast.engines.registry import SUGGEST_MEASURED_FEED
 from tcpcast.errors import NotApplicable
@@ -78,14 +78,12 @@ def parallel_from_aggregate_losses(scenario: Scenario, measured: Answer | None) 
     """
     inputs = collect_path_inputs("the model of parallel flows", scenario, measured)
     if measured is None:
-        lost, keys = get_specified_loss(scenario, scenario.populations[0])
-        events = _solve_loss_event_ratio(inputs, lost)
-        sources = ["1/p_e = 1/p_r + B_ext RTT, for independent losses", keys]
+        path = scenario.path()
+        lost, events = path.loss, _solve_loss_event_ratio(inputs, path.loss)
+        sources = ["1/p_e = 1/p_r + B_ext RTT, for independent losses", path.loss_keys]
     else:
         group = scenario.populations[0]
-        elsewhere = [
-            on.key for on in group.links(scenario.network) if on.link.loss and not on.measured
-        ]
+        elsewhere = [on.name for on in group.route if on.link.loss and not on.measured]
         if elsewhere:
             raise NotApplicable(
                 "algorithm 2 needs the loss ratio (p_r) of the full path, but the simulation "
@@ -121,7 +119,7 @@ def parallel_from_aggregate_losses(scenario: Scenario, measured: Answer | None) 
         make_step("B_ext", result.rate_pps, "packet/s", "(48), algorithm 2"),
     ]
     answer = _make_answer("parallel-cumulative", inputs, result, steps)
-    if measured is None and isinstance(scenario.network.bottleneck.loss, RestOfRound):
+    if measured is None and isinstance(scenario.bottleneck.loss, RestOfRound):
         why = (
             "p_r, the share of packets lost, is set to the specified loss; but with correlated "
             "loss within a round, the true share is larger"

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from tcpcast import readable_units, units
-from tcpcast.engines.formula.collect_inputs import MIN_LOSS, get_specified_loss
+from tcpcast.engines.formula.collect_inputs import MIN_LOSS
 from tcpcast.models.bbr import TOLERATED_LOSS_RATIO
 from tcpcast.models.cubic import CUBIC_BETA, cubic_response
 from tcpcast.models.domain import is_in_domain
@@ -106,11 +106,11 @@ def compute_path_requirements(scenario: Scenario) -> PathRequirements | None:
     scenario
         One class of bulk flows; the RTT counts one packet and its ACK on the idle path.
     """
-    network, group = scenario.network, scenario.populations[0]
-    rate_bps, rtt = network.bottleneck.rate_bps, group.rtt_s
+    group = scenario.populations[0]
+    rate_bps, rtt = scenario.bottleneck.rate_bps, group.rtt_s
     if math.isinf(rate_bps):
         return None
-    flows, packet_bits = group.count, 8 * network.packet_bytes
+    flows, packet_bits = group.count, 8 * scenario.network.packet_bytes
     pipe = rate_bps * rtt / packet_bits
     window = max(1, math.ceil(pipe / flows - ROUNDING_TOLERANCE))
     kept = CUBIC_BETA if group.tcp.control == "cubic" else RENO_DECREASE
@@ -122,7 +122,7 @@ def compute_path_requirements(scenario: Scenario) -> PathRequirements | None:
         DEFAULT_TCP_WMEM[-1] / BUFFER_BYTES_PER_WINDOW_BYTE
     )  # less than any default of tcp_rmem
     link_bps = rate_bps * 8 * payload / packet_bits
-    loss = get_specified_loss(scenario, group)[0]
+    loss = scenario.path(group).loss
     cubic_flows: int | None = min_flows
     if loss >= MIN_LOSS:
         rate = float(cubic_response(rtt_s=rtt, loss_ratio=loss).rate_pps)
@@ -210,7 +210,7 @@ def lossy_buffer_text(
     """
     group = scenario.populations[0]
     link_bps = 8 * sizing.bdp_bytes / group.rtt_s
-    if not goodput_bps < MAX_LOSSY_SHARE * link_bps or get_specified_loss(scenario, group)[0] == 0:
+    if not goodput_bps < MAX_LOSSY_SHARE * link_bps or scenario.path(group).loss == 0:
         return None
     # The window before a loss is at most twice the mean one.
     needed = 2 * BUFFER_BYTES_PER_WINDOW_BYTE * goodput_bps / sizing.flows * group.rtt_s / 8
@@ -261,7 +261,7 @@ def time_for_amount_s(scenario: Scenario, amount_bytes: float, goodput_bps: floa
     )
     slow_start_s = float(lossless_latency_s(flow, max(1.0, 8 * amount_bytes / packet_bits)))
     # The initial windows of many flows exceed a BDP. The RTT includes the time of one packet.
-    link_bps = scenario.network.bottleneck.rate_bps * scenario.payload_bytes / group.packet_bytes
+    link_bps = scenario.bottleneck.rate_bps * scenario.payload_bytes / group.packet_bytes
     queued_bytes = max(0.0, amount_bytes - scenario.payload_bytes)
     return max(slow_start_s, group.rtt_s + 8 * queued_bytes / link_bps)
 

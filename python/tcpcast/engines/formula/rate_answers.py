@@ -48,10 +48,10 @@ def make_answer_from_total_rate(
     """Return an answer from the total rate of all flows; ``steps`` is its derivation."""
     steps, domain = list(steps), inputs.domain_values(rate_pps)
     if inputs.capacity is not None:
-        steps.append(make_step("C_link", inputs.capacity.pps, "packet/s", inputs.capacity.key))
-        if rate_pps >= inputs.capacity.pps:
-            rate_pps = inputs.capacity.pps
-            regime = BOTTLENECK_REGIME if inputs.capacity.path_link.shared else OWN_LINK_REGIME
+        steps.append(make_step("C_link", inputs.capacity_pps, "packet/s", inputs.capacity.rate_key))
+        if rate_pps >= inputs.capacity_pps:
+            rate_pps = inputs.capacity_pps
+            regime = BOTTLENECK_REGIME if inputs.capacity.link.shared else OWN_LINK_REGIME
     steps.append(
         make_step("send rate", rate_pps, "packet/s", "all flows, including retransmissions")
     )

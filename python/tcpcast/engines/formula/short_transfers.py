@@ -12,8 +12,6 @@ from tcpcast.answer import Answer, Metric, texts_to_notes
 from tcpcast.engines.formula.collect_inputs import (
     added_latency_to_one_rtt_s,
     collect_transfer_inputs,
-    find_limiting_link,
-    get_specified_loss,
     packets_per_ack_source_text,
     require_listed_sizes,
     transfer_domain_values,
@@ -239,7 +237,7 @@ def _times_from_syn(scenario: Scenario, expected: Floats, rtt_s: float) -> dict[
     ``tcp.initial_rto``. If at least half of the packets are lost, the expected time is infinite.
     """
     group = scenario.populations[0]
-    loss = get_specified_loss(scenario, group)[0]
+    loss = scenario.path(group).loss
     if group.tcp.handshake != "tcp" or loss >= MAX_HANDSHAKE_LOSS:
         return {}
     connection = connection_latency_s(
@@ -290,12 +288,12 @@ def _modern_tcp_parameters(scenario: Scenario, rtt_s: float) -> dict[str, Any]:
     detects losses of the last packets after two RTTs.
     """
     group = scenario.populations[0]
-    tcp, link = group.tcp, find_limiting_link(scenario, group)
+    tcp = group.tcp
     parameters: dict[str, Any] = {
         "sack": tcp.has_sack,
         "decrease": CUBIC_DECREASE if tcp.control == "cubic" else 0.5,
         "timeout_s": tcp.timeout_s(rtt_s),
-        "link_pps": math.inf if link is None else link.pps,
+        "link_pps": scenario.path(group).capacity_pps,
     }
     if tcp.packets_per_growth == 1 and tcp.has_sack:
         parameters |= {"whole_rounds": True, "delayed_ack_timer_s": None}

@@ -149,7 +149,7 @@ def estimate_replication_s(scenario: Scenario) -> float:
         pkts, group, network = isolated.mean_size_pkts, scenario.populations[0], scenario.network
         # Windows double per RTT; a large file takes its transmission time at the link's rate.
         rounds = HANDSHAKE_AND_PAUSE_RTTS + math.log2(1 + pkts / group.tcp.initial_window)
-        sending_s = 8 * network.packet_bytes * pkts / network.bottleneck.rate_bps
+        sending_s = 8 * network.packet_bytes * pkts / scenario.bottleneck.rate_bps
         return isolated.total * (rounds * group.rtt_s + sending_s)
     if run.transfers is None:
         return run.duration_s or 0.0
@@ -165,7 +165,7 @@ def estimate_replication_s(scenario: Scenario) -> float:
         if group.traffic.kind == "on-off":
             size = group.traffic.size.mean_value()
         bits += 8.0 * group.packet_bytes * own * (size or 0.0)
-    share = max(1.0, bits / scenario.network.bottleneck.rate_bps)
+    share = max(1.0, bits / scenario.bottleneck.rate_bps)
     return (run.warmup_s or 0.0) + run.transfers * share / per_s
 
 
@@ -251,7 +251,7 @@ def _find_unsupported_features(scenario: Scenario) -> Iterator[NotApplicable]:
             f"network.ingress, network.egress: {only}, but the access links lose packets",
             Suggestion({"network.ingress.loss": None, "network.egress.loss": None}),
         )
-    if isinstance(network.bottleneck.loss_rule, RestOfRound):
+    if isinstance(scenario.bottleneck.loss_rule, RestOfRound):
         yield NotApplicable(
             "network.bottleneck.loss: the emulated link has only independent loss, because it does "
             "not know the rounds of TCP",

@@ -320,7 +320,7 @@ def make_cumulative_counters(
     scenario: Scenario, outcome: TrafficOutcome, begin: int, finished: FinishedFiles
 ) -> Counts:
     """Return cumulative counters after the warm-up, ``[slots + 2, counters]``."""
-    groups, network = scenario.populations, scenario.network
+    groups = scenario.populations
     kept = outcome.snapshots[begin:]
     flows = make_flow_counters(outcome)[begin:]
     flows -= flows[0]
@@ -331,7 +331,7 @@ def make_cumulative_counters(
     times_ns = np.array([s["now_ns"] for s in kept], dtype=np.float64)
     rows[:, LINK_COUNTER["time_ns"]] = times_ns - times_ns[0]
     carried = np.array([s["carried_bytes"] - kept[0]["carried_bytes"] for s in kept])
-    link = network.bottleneck
+    link = scenario.bottleneck
     if not math.isinf(link.rate_bps) and link.varying is None:
         busy = carried * 8e9 / link.rate_bps
         # A packet counts at its departure, so the transmission of the first may precede the run.
@@ -378,7 +378,7 @@ class MeasuredCounters:
         self.flows = [make_flow_counters(o)[-1] - make_flow_counters(o)[index] for o, index in cut]
         self._waits = self._count_waits([o.snapshots[index + 1 :] for o, index in cut])
         # The queue that corresponds to the longest wait, including the sent packet.
-        rate = self.scenario.network.bottleneck.rate_bps
+        rate = self.scenario.bottleneck.rate_bps
         if math.isinf(rate) or not self._waits:
             longest = 0
         else:
@@ -417,7 +417,7 @@ class MeasuredCounters:
                     indices, replications=len(indices)
                 )
         estimates |= metric_estimates.estimate_finished_transfers(scenario, units)
-        if scenario.network.bottleneck.varying is not None:
+        if scenario.bottleneck.varying is not None:
             estimates["queue_mean_pkts"] = None
         known = {
             name: estimates[name] for name in MEASURABLE_METRICS if estimates.get(name) is not None

@@ -374,7 +374,7 @@ def _find_features_for_one_size(
         changes = changes_to_set_stack(scenario, "rfc-newreno")
         yield "max-plus-reno supports only packets of one size", Suggestion(changes)
     network = scenario.network
-    if any(link.is_policer for link in (network.bottleneck, *network.hops)):
+    if any(link.is_policer for link in (scenario.bottleneck, *network.hops)):
         yield ("a policer supports only packets of one size",)
     for hop in network.hops:
         if hop.buffer.unit == "bytes" and not hop.shared:

@@ -67,10 +67,10 @@ def make_configuration(
         "seed": scenario.run.seed,
         "packet_bytes": network.packet_bytes,
         "ack_bytes": network.ack_bytes,
-        "bottleneck_bps": scale.scale_rate_bps(_constant_rate_bps(network.bottleneck)),
-        "buffer_pkts": _buffer_config(scenario, network.bottleneck, scale),
-        "queue": queue_config(scenario, network.bottleneck),
-        "loss": bottleneck_loss_config(network.bottleneck),
+        "bottleneck_bps": scale.scale_rate_bps(_constant_rate_bps(scenario.bottleneck)),
+        "buffer_pkts": _buffer_config(scenario, scenario.bottleneck, scale),
+        "queue": queue_config(scenario, scenario.bottleneck),
+        "loss": bottleneck_loss_config(scenario.bottleneck),
         "jitter": None
         if jitter is None
         else {"delay": jitter.distribution.parameters(), "reorder": jitter.reorder},
@@ -130,7 +130,7 @@ def extra_byte_ns(scenario: Scenario, scale: NetworkScale) -> float:
     """Return the extra transmission time of a byte, summed over all shared links, in ns."""
     network = scenario.network
     hops = [hop for hop in (*network.hops_before, *network.hops_after) if hop.shared]
-    measured = scale.extra_byte_ns(_constant_rate_bps(network.bottleneck))
+    measured = scale.extra_byte_ns(_constant_rate_bps(scenario.bottleneck))
     return measured + sum(scale.extra_byte_ns(_constant_rate_bps(hop)) for hop in hops)
 
 

@@ -67,7 +67,7 @@ def _equilibrium_rate_pps(scenario: Scenario) -> float:
     their size relative to ``network.packet``.
     """
     usual = scenario.network.packet_bytes
-    capacity = scenario.network.bottleneck.rate_bps / (8 * usual)
+    capacity = scenario.bottleneck.rate_bps / (8 * usual)
     if math.isinf(capacity):
         return math.inf
 

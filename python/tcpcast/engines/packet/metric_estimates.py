@@ -101,7 +101,7 @@ def estimate_run_metrics(scenario: Scenario, units: BatchCounters) -> Estimates:
         for name, row in METRICS.items()
         if any(row.ratio_of) and not row.class_columns
     }
-    if scenario.network.bottleneck.varying is not None:
+    if scenario.bottleneck.varying is not None:
         # A token bucket may also carry tokens that it saved during the warm-up: at most 100 %.
         capacity = units.link("capacity_bytes")
         carried = units.link("carried_bytes")

@@ -117,10 +117,10 @@ def _note_ecn_without_marks(
     scenario: Scenario, units: BatchCounters, index: int, name: str
 ) -> Iterator[Note]:
     """Yield a note if a sender with ECN receives no marks."""
-    group, network = scenario.populations[index], scenario.network
+    group = scenario.populations[index]
     if not group.tcp.ecn:
         return
-    marking = [on for on in group.links(network) if may_mark_packets(scenario, on.link)]
+    marking = [on for on in group.route if may_mark_packets(scenario, on.link)]
     suggestions: tuple[Suggestion, ...] = ()
     if not marking:
         why = "no queue on the path marks packets"
@@ -150,7 +150,7 @@ def _note_delays_in_own_links(
 ) -> Iterator[Note]:
     """Yield a note if metrics of the queue omit delay and loss in a source's own links."""
     group = scenario.populations[index]
-    own_links = [on.link for on in group.links(scenario.network) if not (on.shared or on.measured)]
+    own_links = [on.link for on in group.route if not (on.shared or on.measured)]
     samples = units.total("rtt_samples", (index,))
     if all(link.rate_bps == float("inf") for link in own_links) or samples == 0.0:
         return

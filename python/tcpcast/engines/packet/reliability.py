@@ -21,7 +21,6 @@ from tcpcast.drift import (
     count_independent_units,
     find_drifting_metrics,
 )
-from tcpcast.engines.formula.collect_inputs import find_limiting_link
 from tcpcast.engines.packet.size_moments import mean_drawn_size_pkts, rare_size_share_of_square_mean
 from tcpcast.engines.packet.unfinished_transfers import replace_by_lower_bounds
 from tcpcast.metrics import LOSS_INDICATIONS, METRICS
@@ -406,8 +405,7 @@ def min_files(scenario: Scenario, files: float, indications: float) -> int:
     """
     if scenario.isolated_transfers is None or files == 0.0:
         return MIN_FILES
-    network = scenario.network
-    own_queue = network.bottleneck.queue == "droptail" and network.jitter is None
+    own_queue = scenario.bottleneck.queue == "droptail" and scenario.network.jitter is None
     if own_queue and not scenario.cross and not scenario.has_random_loss:
         return MIN_UNITS
     each = max(1.0, indications / files / MIN_EVENTS)
@@ -435,7 +433,7 @@ def _rare_loss_warnings(
         own = int(np.count_nonzero(units.sums(counters, classes)))
         what, count = (EVENT_NAMES.get(counters, "losses"), own) if own else ("losses", bursts)
         if count == 0:
-            queue = scenario.network.bottleneck.queue
+            queue = scenario.bottleneck.queue
             if isinstance(queue, FairQueue) and queue.buffers == "individual":
                 reached = f"{snapshot.largest_queue:,} packets in total over all flows"
             elif math.isinf(scenario.buffer_pkts):
@@ -453,7 +451,7 @@ def _is_queue_near_loss(scenario: Scenario, snapshot: Snapshot) -> bool:
     """Return True if the queue came so close to its buffer that the next burst may cause loss."""
     if not {group.traffic.kind for group in scenario.populations} & {"on-off", "transfers"}:
         return False
-    if scenario.network.bottleneck.is_policer:
+    if scenario.bottleneck.is_policer:
         return False
     room = scenario.buffer_pkts
     red = scenario.network.red_parameters()
@@ -580,7 +578,7 @@ def _queue_relaxation_s(scenario: Scenario, load: float) -> float:
         for group in scenario.populations
         if group.traffic.kind == "transfers"
     ]
-    service_s = max(bits, default=0.0) / scenario.network.bottleneck.rate_bps
+    service_s = max(bits, default=0.0) / scenario.bottleneck.rate_bps
     return service_s * (1.0 + load) / (1.0 - load) ** 2
 
 
@@ -881,8 +879,7 @@ def _is_limited_by_window_or_link(
     utilisation = answer.metrics.get("utilisation")
     if utilisation is not None and utilisation.value >= MIN_FULL_SHARE:
         return True
-    link = find_limiting_link(scenario, group)
-    return link is not None and rate >= MIN_FULL_SHARE * link.pps
+    return rate >= MIN_FULL_SHARE * scenario.path(group).capacity_pps
 
 
 def _some_flows_text(some: int, flows: int) -> str:

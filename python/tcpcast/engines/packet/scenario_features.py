@@ -16,18 +16,18 @@ if TYPE_CHECKING:
 
 def has_queue(scenario: Scenario) -> bool:
     """Return True if packets can queue at the bottleneck: finite rate and not a policer."""
-    link = scenario.network.bottleneck
+    link = scenario.bottleneck
     return not math.isinf(link.rate_bps) and not link.is_policer
 
 
 _FEATURES: dict[ScenarioFeature, Callable[[Scenario], bool]] = {
-    "link rate": lambda scenario: not math.isinf(scenario.network.bottleneck.rate_bps),
+    "link rate": lambda scenario: not math.isinf(scenario.bottleneck.rate_bps),
     "queue": has_queue,
     "queue drops": lambda scenario: (
-        not math.isinf(scenario.buffer_pkts) or scenario.network.bottleneck.queue != "droptail"
+        not math.isinf(scenario.buffer_pkts) or scenario.bottleneck.queue != "droptail"
     ),
-    "random loss": lambda scenario: scenario.network.bottleneck.loss is not None,
-    "ECN marks": lambda scenario: may_mark_packets(scenario, scenario.network.bottleneck),
+    "random loss": lambda scenario: scenario.bottleneck.loss is not None,
+    "ECN marks": lambda scenario: may_mark_packets(scenario, scenario.bottleneck),
     "several hops": lambda scenario: len(scenario.network.hops) > 1,
     "return link": lambda scenario: scenario.network.has_return,
     "return rate": lambda scenario: (
