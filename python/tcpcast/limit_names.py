@@ -26,6 +26,7 @@ LIMIT_NAMES = {
     # Regimes of models.
     "window": RECEIVER_WINDOW,
     "own link": "own link",
+    "pacing": "pacing rate",
     "link full": LINK,
     "shallow buffer": LINK,
     "triple duplicates": LOSS,
@@ -50,6 +51,7 @@ _ARTICLES = {
     "application": "the",
     RECEIVER_WINDOW: "the",
     "send buffer": "the",
+    "pacing rate": "the",
     "congestion window": "the",
     LINK: "the",
     "own link": "its",

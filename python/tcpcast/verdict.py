@@ -296,7 +296,11 @@ def limit_of_answer(answer: Answer, scenario: Scenario) -> str:
     values = {name: metric.value for name, metric in answer.metrics.items()}
     if values.get("utilisation", 0.0) >= MIN_LIMITED_SHARE:
         return "bottleneck"
-    window = scenario.senders * scenario.populations[0].tcp.receiver_window
+    tcp = scenario.populations[0].tcp
+    paced_pps = scenario.senders * tcp.max_rate_bps / (8 * scenario.payload_bytes)
+    if values["send_rate_pps"] >= MIN_LIMITED_SHARE * paced_pps:
+        return "pacing"
+    window = scenario.senders * tcp.receiver_window
     rtt = max(values.get("rtt_mean_s", 0.0), scenario.rtt_s)
     if values["send_rate_pps"] * rtt >= MIN_LIMITED_SHARE * window:
         return "window"

@@ -201,6 +201,14 @@ network.bottleneck.queue={kind='pie',alpha='fast'} |
     .alpha: "fast" is not a gain; write a number from 0 to 1e+06
 network.bottleneck.queue={kind='fq_codel',quantum='0B'} |
     .quantum: must be above 0 and at most 1 GB; write
+network.bottleneck.queue={kind='cake',overhead=44} | .overhead: belongs to a shaper; write also
+network.bottleneck.queue={kind='cake',rate='5mbit',overhead=-65} |
+    .overhead: -65 is too small; write at least -64
+network.bottleneck.queue={kind='cake',rate='9mbit',flows='triple'} |
+    .flows: "triple" is not a kind of isolation
+network.bottleneck.queue={kind='cake',rate='unlimited'} | .rate: "unlimited" is not a limit
+network.bottleneck={rate='1gbit',queue={kind='cake',rate='2gbit'}} |
+    .queue.rate: 2gbit is above the rate of the link, 1gbit; write a lower rate
 network.bottleneck.queue={kind='codel',rules='bsd'} |
     .rules: "bsd" is not a set of rules; write "rfc" or "linux"
 network.bottleneck.queue={kind='fq_codel',target='0.1s'} |
@@ -238,7 +246,7 @@ tcp.stack=BBRv3 | : "BBRv3" is not a stack; write "bbr3"
 tcp.stack=bbr | : "bbr" is not a stack; write "linux-bbr", or use the formula: engine bbr-bound
 tcp.sack=false | : the stack determines SACK; write stack =
 tcp.rack=false | : the stack determines RACK; write stack =
-tcp.pacing=true | : the stack determines pacing; write stack
+tcp.pacing=true | : true is not a rate; write, for example, "10mbit", or "internal"
 tcp.congestion_control=bbr | : the stack determines the congestion control; write
 tcp={stack='bbr3', ecn=true} |
     .ecn: bbr3 does not use ECN: its draft (draft-ietf-ccwg-bbr-06, section 3.7)
@@ -508,6 +516,10 @@ run.report_at=['1s'] && tcp={stack='max-plus-reno'} |
     : counts bytes delivered in order, but the receiver of max-plus-reno does not sort packets
 tcp={stack='linux-reno',virtual_flows=2} | .virtual_flows: belongs to stack = "multcp"
 tcp={stack='rfc-reno',virtual_flows=2} | .virtual_flows: belongs to stack = "multcp"
+tcp={stack='linux-cubic',pacing='0bit'} | .pacing: "0bit" must be above 0
+tcp={stack='linux-cubic',pacing='unlimited'} |
+    .pacing: "unlimited" is not a limit; write, for example, "50mbit", or "internal" or "fq" or
+tcp={stack='rfc-newreno',pacing='fq'} | .pacing: rfc-newreno does not support this key
 tcp={stack='multcp',virtual_flows=0} | .virtual_flows: 0 is too small; write at least 1
 tcp={stack='multcp',virtual_flows=1001} | .virtual_flows: 1001 is too large; write at most 1000
 tcp={stack='multcp',rules={recovery='tahoe'}} |

@@ -90,7 +90,7 @@ def test_schema_references_exist() -> None:
         {"network.bottleneck.rate": "10mbps"},
         {"network.bottleneck.rate": 10},
         {"network.bottleneck.buffer": 150},
-        {"network.bottleneck.queue": "cake"},
+        {"network.bottleneck.queue": "sfq"},
         {"network.bottleneck.queue": {"kind": "red", "min": "5pkt"}},
         {"network.bottleneck.queue": {"kind": "red", "min_threshold": 5}},
         {"network.bottleneck.queue": {"kind": "red", "weight": 2}},

@@ -178,6 +178,12 @@ impl<Q, X> QueueingLink<Q, X> {
         &self.transmitter
     }
 
+    /// Whether the shaper of the queue holds all packets, so that none is in transmission.
+    #[must_use]
+    pub fn is_held_by_shaper(&self) -> bool {
+        self.shaped
+    }
+
     /// Replaces the transmitter for the packets after the one in transmission.
     pub fn set_transmitter(&mut self, transmitter: X) {
         self.transmitter = transmitter;

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import functools
 import importlib
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tcpcast.answer import Note, texts_to_notes
 from tcpcast.errors import DomainError, NotApplicable, Suggestion
+from tcpcast.units import format_rate
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -209,7 +211,7 @@ def _native_version() -> str:
 
 
 def control_or_policer_refusal(entry: Formula, scenario: Scenario) -> NotApplicable | None:
-    """Return the reason to refuse a model: a congestion control other than Reno, or a policer.
+    """Return the reason to refuse a model: another congestion control, a policer, paced rates.
 
     The result is None if the model applies.
     """
@@ -217,6 +219,13 @@ def control_or_policer_refusal(entry: Formula, scenario: Scenario) -> NotApplica
         return NotApplicable(
             "the flows of the model never start or stop, but a class of the scenario has start or "
             "stop times"
+        )
+    paced = min(group.tcp.max_rate_bps for group in scenario.populations)
+    if paced < math.inf:
+        return NotApplicable(
+            f"tcp.pacing = {format_rate(paced)} limits the rate, but the formula models a TCP "
+            "that only windows limit",
+            Suggestion(engine="packet"),
         )
     if has_policer_instead_of_queue(entry, scenario):
         return NotApplicable(

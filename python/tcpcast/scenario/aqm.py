@@ -9,6 +9,7 @@ from tcpcast import units
 from tcpcast.scenario.quantities import (
     Bytes,
     PositiveDuration,
+    PositiveRate,
     integer_annotation,
     number_annotation,
 )
@@ -127,6 +128,105 @@ class FqCodel(Codel):
         return {"fq-codel": {**super().simulator_config(mtu_bytes), **numbers}}
 
 
+MAX_OVERHEAD_BYTES = 256
+
+
+class Cake(ManagedQueue):
+    """CAKE: a shaper, traffic classes, fair sharing among hosts and flows, and an AQM per flow.
+
+    As ``sch_cake`` of Linux, with the keywords of ``tc`` as values. Packets with ECN are marked.
+    """
+
+    label = "CAKE"
+    ecn: ClassVar[bool] = True
+    kind: Literal["cake"] = Field(description="name of the discipline")
+    shaper: PositiveRate | None = Field(
+        default=None,
+        alias="rate",
+        examples=["95mbit"],
+        description="rate of the shaper in front of the link; default: none, only the link limits",
+    )
+    overhead: Annotated[int, *integer_annotation(-64, MAX_OVERHEAD_BYTES)] = Field(
+        default=14,
+        examples=[44],
+        description="bytes per packet that the shaper counts in addition; by default the Ethernet "
+        "header, as in tc",
+    )
+    mpu: Annotated[int, *integer_annotation(0, MAX_OVERHEAD_BYTES)] = Field(
+        default=0, examples=[64], description="smallest length of a packet that the shaper counts"
+    )
+    framing: Annotated[Literal["noatm", "atm", "ptm"], Choice("framing")] = Field(
+        default="noatm",
+        examples=["atm"],
+        description="cells of the line that the shaper counts: none; atm, 53 bytes per 48; ptm, 65 "
+        "per 64",
+    )
+    tins: Annotated[Literal["besteffort", "diffserv3", "diffserv4"], Choice("traffic classes")] = (
+        Field(
+            default="diffserv3",
+            examples=["besteffort"],
+            description="traffic classes by DSCP: one; bulk, best effort and voice; or with video "
+            "in addition",
+        )
+    )
+    flows: Annotated[
+        Literal[
+            "flowblind",
+            "srchost",
+            "dsthost",
+            "hosts",
+            "flows",
+            "dual-srchost",
+            "dual-dsthost",
+            "triple-isolate",
+        ],
+        Choice("kind of isolation"),
+    ] = Field(
+        default="triple-isolate",
+        examples=["dual-dsthost"],
+        description="what shares the link equally: nothing; hosts; flows; or hosts and the flows "
+        "of each: of sources, of destinations or of both",
+    )
+    ack_filter: Annotated[Literal["off", "on", "aggressive"], Choice("ack filter")] = Field(
+        default="off",
+        examples=["on"],
+        description="drop acks in the queue that later acks make needless, except for two, or one",
+    )
+    ingress: StrictBool = Field(
+        default=False,
+        examples=[True],
+        description="count dropped packets, for a shaper behind the bottleneck",
+    )
+    rtt: PositiveDuration = Field(
+        default=0.1,
+        examples=["30ms"],
+        description="usual RTT of the flows: the interval of the AQM; its target is a twentieth",
+    )
+
+    def _find_errors(self) -> Errors:
+        for key in ("overhead", "mpu", "framing", "ingress"):
+            default = type(self).model_fields[key].default
+            if self.shaper is None and getattr(self, key) != default:
+                message = 'belongs to a shaper; write also rate = "95mbit", or leave this key out'
+                yield make_error_at(message, key)
+
+    def simulator_config(self, _mtu_bytes: int, /) -> dict[str, Any]:
+        """Return the parameters of CAKE."""
+        return {
+            "cake": {
+                "rate_bps": None if self.shaper is None else round(self.shaper),
+                "overhead_bytes": self.overhead,
+                "mpu_bytes": self.mpu,
+                "framing": "none" if self.framing == "noatm" else self.framing,
+                "tins": self.tins,
+                "isolation": self.flows,
+                "ack_filter": self.ack_filter,
+                "ingress": self.ingress,
+                "rtt_ns": round(self.rtt * 1e9),
+            }
+        }
+
+
 Gain = Annotated[float, *number_annotation("gain", 0, 1e6, example=0.125)]
 
 
@@ -188,6 +288,6 @@ class Pie(ManagedQueue):
 
 AQM_TABLES: dict[str, type[ManagedQueue]] = {
     get_args(table.model_fields["kind"].annotation)[0]: table
-    for table in (Codel, FqCodel, Pie, HeadDrop)
+    for table in (Codel, FqCodel, Cake, Pie, HeadDrop)
 }
 """The disciplines by ``kind``."""

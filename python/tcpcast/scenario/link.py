@@ -15,6 +15,7 @@ from pydantic import (
 
 from tcpcast import units
 from tcpcast.errors import UnitError
+from tcpcast.scenario.aqm import Cake
 from tcpcast.scenario.loss import (
     Bernoulli,
     Loss,
@@ -256,6 +257,13 @@ class Link(Table):
             if self.is_policer and typed:
                 message = "a policer has no queue; leave out either this key or policer = true"
                 yield make_error_at(message, key)
+        shaper = self.queue.shaper if isinstance(self.queue, Cake) else None
+        if shaper is not None and shaper > self.rate_bps:
+            message = (
+                f"{units.format_rate(shaper)} is above the rate of the link, "
+                f"{units.format_rate(self.rate_bps)}; write a lower rate, or leave this key out"
+            )
+            yield make_error_at(message, "queue", "rate")
         if self.loss_at == "behind":
             if "loss_rule" not in self.model_fields_set:
                 message = 'this link has no random loss; write loss = "1%", or leave loss_at out'

@@ -25,6 +25,7 @@ _LINUX: dict[str, Any] = {
     "timestamps": True,
     "handshake": "tcp",
     "ecn": False,
+    "pacing": "internal",
     "host_noise": "0.1ms",
 }
 """Default values of Linux 6."""

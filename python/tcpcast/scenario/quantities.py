@@ -51,7 +51,7 @@ PACKETS_SCHEMA = _quantity_schema(
     rf"{_UNSIGNED_NUMBER}(pkt|B|kB|KB|MB|GB|TB|KiB|MiB|GiB|TiB)?\s*$", "12pkt"
 )
 RATIO_SCHEMA = _quantity_or_number_schema(_quantity_schema(rf"{_UNSIGNED_NUMBER}%?\s*$", "1%"), 1)
-_RATE_SCHEMA = _quantity_schema(
+RATE_SCHEMA = _quantity_schema(
     rf"{_UNSIGNED_NUMBER}[kKmMgG]?([bB][iI][tT](/[sS])?|b/s)\s*$", "10mbit", "unlimited"
 )
 _BYTES_SCHEMA = _quantity_schema(
@@ -61,6 +61,14 @@ _BYTES_SCHEMA = _quantity_schema(
 WINDOW_SCHEMA: dict[str, Any] = {
     "anyOf": [{"type": "integer", "minimum": 1}, PACKETS_SCHEMA, {"const": "unlimited"}]
 }
+
+
+def read_positive_rate(value: object) -> float:
+    """Read a rate above 0 that limits, in bit/s."""
+    rate = units.parse_rate(value)
+    if math.isinf(rate):
+        raise UnitError(f'{units.quote(value)} is not a limit; write, for example, "50mbit"')
+    return rate
 
 
 def _read_positive_time(value: object, example: str = "50ms") -> float:
@@ -181,8 +189,13 @@ def quantity_annotation(
     return BeforeValidator(read), PlainSerializer(write, return_type=str), WithJsonSchema(schema)
 
 
-Rate = Annotated[float, *quantity_annotation(units.parse_rate, units.format_rate, _RATE_SCHEMA)]
+Rate = Annotated[float, *quantity_annotation(units.parse_rate, units.format_rate, RATE_SCHEMA)]
 """Rate in bit/s; inf for an unlimited link."""
+
+PositiveRate = Annotated[
+    float, *quantity_annotation(read_positive_rate, units.format_rate, RATE_SCHEMA)
+]
+"""Rate in bit/s, neither 0 nor unlimited."""
 
 Duration = Annotated[
     float,

@@ -1,5 +1,6 @@
 """TCP settings: a preset, and keys that override it."""
 
+import math
 import re
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
@@ -33,6 +34,7 @@ from tcpcast.scenario.modern_tcp import (
 )
 from tcpcast.scenario.network import HEADER_BYTES
 from tcpcast.scenario.quantities import (
+    RATE_SCHEMA,
     TIME_SCHEMA,
     WINDOW_SCHEMA,
     Duration,
@@ -40,6 +42,7 @@ from tcpcast.scenario.quantities import (
     PositiveDuration,
     Window,
     integer_annotation,
+    read_positive_rate,
     read_window,
     words_annotation,
     write_window,
@@ -78,7 +81,6 @@ _LATER_BBR_PATTERN = ".*bbr[^0-9a-z]?v?[^0-9a-z]?[23].*"
 _STACK_DETERMINED_KEYS = {
     "sack": 'the stack determines SACK; write stack = "linux-reno-classic" for TCP without SACK',
     "rack": 'the stack determines RACK; write stack = "rfc-sack" for TCP without RACK',
-    "pacing": 'the stack determines pacing; write stack = "linux-bbr" for paced packets',
     "congestion_control": "the stack determines the congestion control; write, for example, "
     'stack = "linux-cubic"',
 }
@@ -109,6 +111,13 @@ Threshold = Annotated[
 IdleRestart = Annotated[
     float | Literal["never", "rto"],
     *words_annotation(units.parse_duration, units.format_duration, TIME_SCHEMA, "never", "rto"),
+]
+
+
+Pacing = Annotated[
+    float | Literal["internal", "fq", "off"],
+    *words_annotation(read_positive_rate, units.format_rate, RATE_SCHEMA, "internal", "fq", "off"),
+    BeforeValidator(lambda value: "off" if value is False else value),
 ]
 
 
@@ -228,6 +237,14 @@ class Tcp(Table):
         examples=[True],
         description="ECN (RFC 3168): queues with AQM mark packets instead of dropping them",
     )
+    pacing: Pacing | None = Field(
+        default=None,
+        examples=["fq"],
+        description="what paces packets: internal, TCP itself for BBR and TFRC only; fq, the queue "
+        "discipline of the sending host, for all stacks, at a rate that counts Ethernet frames "
+        "instead of data; a rate, TCP itself for all stacks and at most at this rate "
+        "(SO_MAX_PACING_RATE); off, nothing",
+    )
     virtual_flows: Annotated[int, *integer_annotation(1, MAX_VIRTUAL_FLOWS)] | None = Field(
         default=None,
         examples=[4],
@@ -311,7 +328,9 @@ class Tcp(Table):
             )
         else:
             instead = 'write stack = "linux-reno", or leave this key out'
-            absent = (key for key in ("timestamps", "ecn") if getattr(self, key) is not None)
+            absent = (
+                key for key in ("timestamps", "ecn", "pacing") if getattr(self, key) is not None
+            )
             yield from (
                 make_error_at(f"{self.stack} does not support this key; {instead}", key)
                 for key in absent
@@ -408,6 +427,11 @@ class Tcp(Table):
     def max_rto_s(self) -> float:
         """Maximum retransmission timeout in seconds, reached by doubling."""
         return self.max_rto
+
+    @property
+    def max_rate_bps(self) -> float:
+        """Largest rate of the data of a connection in bit/s, by pacing; inf for none."""
+        return self.pacing if isinstance(self.pacing, float) else math.inf
 
     @property
     def has_loss_feedback(self) -> bool:

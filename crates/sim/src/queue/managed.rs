@@ -159,7 +159,11 @@ impl QueueDiscipline for ManagedQueue {
     }
 
     fn sum_of_remaining_times(&self, now: Nanos) -> Nanos {
-        if self.held_packets() == 0 { 0 } else { self.link.next_departure() - now }
+        if self.held_packets() == 0 || self.link.is_held_by_shaper() {
+            0
+        } else {
+            self.link.next_departure() - now
+        }
     }
 
     fn waiting_packets(&self) -> u64 {

@@ -241,7 +241,7 @@ impl StackSettings {
     fn set_queue(&mut self, command: &str) -> Result<(), ScriptError> {
         match command.split_whitespace().last() {
             Some("fq") => {
-                self.stack.pacing = PacingCondition::Always;
+                self.stack.pacing.condition = PacingCondition::Always;
                 self.check_bursts()
             }
             Some("pfifo" | "pfifo_fast" | "noqueue") => Ok(()),
@@ -251,7 +251,7 @@ impl StackSettings {
 
     /// Rejects bursts of more than two packets with `fq`, which are not modelled.
     fn check_bursts(&self) -> Result<(), ScriptError> {
-        if self.stack.pacing == PacingCondition::Always && self.min_burst > 2 {
+        if self.stack.pacing.condition == PacingCondition::Always && self.min_burst > 2 {
             return not_supported(format!("fq with bursts of tcp_min_tso_segs={}", self.min_burst));
         }
         Ok(())

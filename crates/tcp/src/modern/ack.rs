@@ -385,7 +385,7 @@ impl Sender {
     /// Sets the pacing rate from the window, if all packets are paced.
     #[inline(always)]
     pub(super) fn set_pacing_rate_from_window(&mut self, ctx: &AckContext, stack: &Stack) {
-        if stack.pacing == PacingCondition::Always {
+        if stack.pacing.condition == PacingCondition::Always {
             let sample = self.build_ack_sample(
                 ctx,
                 self.packets_delivered_by(ctx),

@@ -68,7 +68,7 @@ pub use sender::{Sender, SenderCounters};
 pub use sender_event::{SenderEvent, SenderProbe, UndoReason};
 pub use socket_state::{SendBufferSize, SocketOptions, WriteFlags};
 pub use stack::{
-    AckDelayRule, ApplicationReading, LossDetection, PacingCondition, ReceiverRules,
+    AckDelayRule, ApplicationReading, LossDetection, PacingCondition, PacingRules, ReceiverRules,
     ReorderingThreshold, RttRule, Stack, WindowReduction,
 };
 pub use stack_options::ModernTcpConfig;

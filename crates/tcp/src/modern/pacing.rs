@@ -5,18 +5,22 @@
 //! most half.
 
 use super::cc::path_model::chunk_packets;
+use super::stack::{PacingCondition, PacingRules};
 use tcpcast_link::time::{NEVER, Nanos, SECOND};
 
 /// The first packets of a connection are not paced, up to the chunk that contains the last of them.
 const UNPACED_PACKETS: u32 = 10;
 
 /// Pacer of a sender.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Pacer {
     /// Rate in bytes per second; [`None`] if packets are not paced.
     rate: Option<u64>,
     sent: u32,
+    /// Bytes of headers that count per packet.
+    header_bytes: u32,
+    max_rate: u64,
     /// Whether a packet waits for `next_at`.
     waits: bool,
     next_at: Nanos,
@@ -48,10 +52,30 @@ struct CachedPacketTime {
 }
 
 impl Pacer {
-    /// Sets the rate.
+    /// Creates the pacer of a connection.
+    #[must_use]
+    pub fn new(rules: &PacingRules) -> Self {
+        let is_paced = rules.condition != PacingCondition::Never;
+        Self {
+            rate: None,
+            sent: 0,
+            header_bytes: rules.header_bytes,
+            max_rate: if is_paced { rules.max_rate } else { 0 },
+            waits: false,
+            next_at: 0,
+            burst: None,
+            credit: 0,
+            extra_bytes: 0,
+            chunks: None,
+            last: CachedPacketTime::default(),
+        }
+    }
+
+    /// Sets the rate of the data in bytes per second, or its largest value if that is lower. No
+    /// packet is paced if either is 0.
     #[inline(always)]
     pub fn set_rate(&mut self, rate: Option<u64>) {
-        self.rate = rate.filter(|&rate| rate > 0);
+        self.rate = rate.map(|rate| rate.min(self.max_rate)).filter(|&rate| rate > 0);
     }
 
     /// Sets the number of bytes by which a chunk exceeds the data sent in a millisecond.
@@ -159,7 +183,7 @@ impl Pacer {
         self.sent = self.sent.saturating_add(1);
         let Some(rate) = self.rate.filter(|_| !unpaced) else { return };
         if (self.last.rate, self.last.len) != (rate, len) {
-            let time = Nanos::from(len) * SECOND / rate;
+            let time = Nanos::from(len + self.header_bytes) * SECOND / rate;
             self.last = CachedPacketTime { rate, len, time };
         }
         let time = self.last.time;
@@ -182,9 +206,40 @@ impl Pacer {
 mod tests {
     use super::*;
 
+    fn pacer(rules: PacingRules) -> Pacer {
+        Pacer { sent: UNPACED_PACKETS, ..Pacer::new(&rules) }
+    }
+
+    /// Packets of 1448 bytes that a pacer sends in a second at 1.448 MB/s.
+    fn packets_in_a_second(rules: PacingRules) -> u64 {
+        let mut pacer = pacer(rules);
+        pacer.set_rate(Some(1_448_000));
+        let (mut now, mut packets) = (0, 0);
+        while now < SECOND {
+            while !pacer.must_packet_wait(now) {
+                pacer.on_sent(now, 1448, 1448);
+                packets += 1;
+            }
+            now = pacer.next_send_time();
+        }
+        packets
+    }
+
+    #[test]
+    fn fq_counts_the_frame_and_a_largest_rate_limits() {
+        let internal = PacingRules::INTERNAL;
+        assert_eq!(packets_in_a_second(internal), 1000);
+        // 1448 of 1514 bytes, in bursts of two packets.
+        assert_eq!(packets_in_a_second(PacingRules { header_bytes: 66, ..internal }), 958);
+        assert_eq!(packets_in_a_second(PacingRules { max_rate: 724_000, ..internal }), 500);
+        let mut unpaced = pacer(PacingRules { condition: PacingCondition::Never, ..internal });
+        unpaced.set_rate(Some(1000));
+        assert!(!unpaced.is_pacing());
+    }
+
     #[test]
     fn bursts_are_sent_at_the_rate() {
-        let mut pacer = Pacer { sent: UNPACED_PACKETS, ..Pacer::default() };
+        let mut pacer = pacer(PacingRules::INTERNAL);
         pacer.set_rate(Some(1_000_000));
         let mut sent = vec![];
         let mut now = 0;
@@ -203,7 +258,7 @@ mod tests {
     #[test]
     fn linux_tcp_update_skb_after_send_paces_from_tenth_packet() {
         let unpaced_packets = |rate| {
-            let mut pacer = Pacer::default();
+            let mut pacer = Pacer::new(&PacingRules::INTERNAL);
             pacer.set_rate(Some(rate));
             let mut packets = 0;
             while !pacer.must_packet_wait(0) {
@@ -219,7 +274,7 @@ mod tests {
 
     #[test]
     fn late_burst_shortens_next_wait_by_at_most_half() {
-        let mut pacer = Pacer { sent: UNPACED_PACKETS, ..Pacer::default() };
+        let mut pacer = pacer(PacingRules::INTERNAL);
         pacer.set_rate(Some(1_000_000));
         pacer.on_sent(5 * SECOND, 1000, 1000);
         pacer.on_sent(5 * SECOND, 1000, 1000);

@@ -2,7 +2,7 @@
 
 use super::cc::{CongestionControlKind, CubicOptions, WindowGrowthUnit};
 use super::stack::{
-    AckDelayRule, ApplicationReading, LossDetection, PacingCondition, ReceiverRules,
+    AckDelayRule, ApplicationReading, LossDetection, PacingRules, ReceiverRules,
     ReorderingThreshold, RttRule, Stack, WindowReduction,
 };
 use serde::Deserialize;
@@ -86,7 +86,7 @@ const LINUX: Stack = Stack {
     detection: LossDetection::RACK,
     reduction: WindowReduction::Proportional,
     growth: WindowGrowthUnit::PacketsAcked,
-    pacing: PacingCondition::ByControl,
+    pacing: PacingRules::INTERNAL,
     reordering: ReorderingThreshold { initial: 3, max: 300 },
     undo: true,
     frto: true,

@@ -190,7 +190,7 @@ impl Sender {
             rescued: false,
             burst_open: false,
             chunk: OffloadChunk::default(),
-            pacer: Pacer::default(),
+            pacer: Pacer::new(&stack.pacing),
             counters: SenderCounters::default(),
             socket: None,
             control: stack.new_control(now, start, seed),

@@ -65,6 +65,26 @@ pub enum PacingCondition {
     /// Always: two windows per round-trip time in slow start, otherwise 1.2, as in Linux with the
     /// queue discipline `fq`.
     Always,
+    /// Never, although BBR relies on it.
+    Never,
+}
+
+/// Rules for pacing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PacingRules {
+    /// When packets are paced.
+    pub condition: PacingCondition,
+    /// Bytes of headers per packet that count at the rate. Linux's own pacing counts only the data;
+    /// `fq` counts the frame.
+    pub header_bytes: u32,
+    /// Largest rate in bytes per second: `SO_MAX_PACING_RATE`.
+    pub max_rate: u64,
+}
+
+impl PacingRules {
+    /// Linux's own pacing of controls that request a rate.
+    pub const INTERNAL: Self =
+        Self { condition: PacingCondition::ByControl, header_bytes: 0, max_rate: u64::MAX };
 }
 
 /// Reordering threshold of loss detection, in packets.
@@ -134,8 +154,8 @@ pub struct Stack {
     pub reduction: WindowReduction,
     /// Unit of window growth.
     pub growth: WindowGrowthUnit,
-    /// Condition for pacing.
-    pub pacing: PacingCondition,
+    /// Pacing.
+    pub pacing: PacingRules,
     /// Reordering threshold.
     pub reordering: ReorderingThreshold,
     /// Unnecessary reductions are undone: RFC 3708, RFC 3522.

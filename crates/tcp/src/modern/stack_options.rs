@@ -3,7 +3,9 @@
 use super::cc::CongestionControlKind;
 use super::handshake::HandshakeKind;
 use super::presets::Preset;
-use super::stack::{AckDelayRule, ReceiverRules, ReorderingThreshold, Stack};
+use super::stack::{
+    AckDelayRule, PacingCondition, PacingRules, ReceiverRules, ReorderingThreshold, Stack,
+};
 use crate::packet_kind::{HEADER_BYTES, TIMESTAMP_BYTES};
 use serde::Deserialize;
 use std::num::{NonZeroU16, NonZeroU32};
@@ -50,6 +52,23 @@ impl ModernTcpConfig {
     }
 }
 
+/// Bytes of an Ethernet header, which `fq` counts.
+const ETHERNET_BYTES: u32 = 14;
+
+/// What paces packets.
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum PacingOption {
+    /// TCP itself, if the congestion control requests a rate.
+    Internal,
+    /// The queue discipline `fq` of the sending host, for all congestion controls.
+    Fq,
+    /// TCP itself, for all congestion controls and at most at this rate in bit/s.
+    MaxRateBps(u64),
+    /// Nothing.
+    Off,
+}
+
 /// A preset and its options. Windows in packets.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -79,6 +98,7 @@ pub(super) struct StackOptions {
     timestamps: bool,
     handshake: HandshakeKind,
     ecn: bool,
+    pacing: PacingOption,
     /// Used only by MulTCP.
     virtual_flows: NonZeroU16,
 }
@@ -101,6 +121,7 @@ impl From<StackOptions> for ModernTcpConfig {
             idle_restart: options.idle_restart,
             timestamps: options.timestamps,
             ecn: options.ecn,
+            pacing: options.pacing_rules(),
             ..preset
         };
         // The network sets the remaining fields.
@@ -113,6 +134,21 @@ impl StackOptions {
         match preset {
             CongestionControlKind::MulTcp(_) => CongestionControlKind::MulTcp(self.virtual_flows),
             other => other,
+        }
+    }
+
+    fn pacing_rules(&self) -> PacingRules {
+        let options = if self.timestamps { TIMESTAMP_BYTES } else { 0 };
+        let always = PacingRules { condition: PacingCondition::Always, ..PacingRules::INTERNAL };
+        match self.pacing {
+            PacingOption::Internal => PacingRules::INTERNAL,
+            PacingOption::Fq => {
+                PacingRules { header_bytes: ETHERNET_BYTES + HEADER_BYTES + options, ..always }
+            }
+            PacingOption::MaxRateBps(rate) => PacingRules { max_rate: rate / 8, ..always },
+            PacingOption::Off => {
+                PacingRules { condition: PacingCondition::Never, ..PacingRules::INTERNAL }
+            }
         }
     }
 

@@ -195,6 +195,11 @@ def _tcp_config(group: Population) -> Config:
             "timestamps": bool(tcp.timestamps),
             "handshake": tcp.handshake or "none",
             "ecn": bool(tcp.ecn),
+            "pacing": (
+                {"max-rate-bps": round(tcp.pacing)}
+                if isinstance(tcp.pacing, float)
+                else tcp.pacing or "internal"
+            ),
             "virtual_flows": tcp.virtual_flows or 1,
         }
         if tcp.is_modern

@@ -807,9 +807,9 @@ def no_steady_state_reason(
 ) -> str | None:
     """Return the reason why the flows of a run are not in a steady state, None if they are.
 
-    A flow without a loss or mark still grows its window, unless the receiver window or a link
-    limits it. A flow in its first fast recovery repairs the losses of slow start, one packet per
-    RTT.
+    A flow without a loss or mark still grows its window, unless the receiver window, its pacing or
+    a link limits it. A flow in its first fast recovery repairs the losses of slow start, one packet
+    per RTT.
     """
     bulk = [
         index for index, group in enumerate(scenario.populations) if _can_reach_steady_state(group)
@@ -823,7 +823,7 @@ def no_steady_state_reason(
         stages = np.concatenate([each[of_class] for each in run.stages()])
         flows += stages.size
         repairing += int(np.count_nonzero(stages == FIRST_RECOVERY_STAGE))
-        is_limited = _is_limited_by_window_or_link(
+        is_limited = _is_limited_without_loss(
             scenario, scenario.populations[index], snapshot, answer, index
         )
         if (
@@ -859,10 +859,10 @@ def _can_reach_steady_state(group: Population) -> bool:
     )
 
 
-def _is_limited_by_window_or_link(
+def _is_limited_without_loss(
     scenario: Scenario, group: Population, snapshot: Snapshot, answer: Answer, index: int
 ) -> bool:
-    """Return True if a class sends as fast as its receiver windows or the links allow."""
+    """Return True if a class sends as fast as its windows, its pacing or the links allow."""
     seconds = snapshot.units.measured_s
     if not seconds:
         return False
@@ -879,7 +879,8 @@ def _is_limited_by_window_or_link(
     utilisation = answer.metrics.get("utilisation")
     if utilisation is not None and utilisation.value >= MIN_FULL_SHARE:
         return True
-    return rate >= MIN_FULL_SHARE * scenario.path(group).capacity_pps
+    paced_pps = group.count * group.tcp.max_rate_bps / (8 * group.payload_bytes)
+    return rate >= MIN_FULL_SHARE * min(scenario.path(group).capacity_pps, paced_pps)
 
 
 def _some_flows_text(some: int, flows: int) -> str:
