@@ -44,7 +44,8 @@ def evidence(rows: list[dict[str, str]]) -> Evidence:
     def column(name: str) -> np.ndarray[Any, Any]:
         if name in WORDS:
             return np.array([row[name] for row in rows])
-        values = np.array([float(row[name]) for row in rows])
+        # Evidence of rules that are newer than the captures is unknown.
+        values = np.array([float(row.get(name, "nan")) for row in rows])
         return values > 0 if name in FLAGS else values
 
     columns: dict[str, Any] = {

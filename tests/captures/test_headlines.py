@@ -223,3 +223,13 @@ def test_failures_are_changed_first(capsys: pytest.CaptureFixture[str]) -> None:
     assert summary.startswith("Failure: 192.0.2.10:40000 > 198.51.100.20:80: the server closed the")
     assert "Receiver window: 1 transfer." in summary
     assert summary.count("Failure: ") == 1
+
+
+@pytest.mark.parametrize("name", [name for name in ANSWERS if name.startswith("iperf3")])
+def test_the_rst_of_iperf3_is_no_failure_in_the_body(name: str) -> None:
+    """Regression: "1 of 2 connections failed: 1 reset", although the headline said otherwise."""
+    capture = trace(HEADLINES / f"{name}.pcap.gz")
+    report = plain_text(capture_parts(capture), 10_000)
+    assert (capture.failed["failure"] == "reset").any() == ("by a harmless RST" in report)
+    assert "failed" not in report
+    assert "\n! " not in report

@@ -201,3 +201,50 @@ def test_failures_that_the_table_omits_are_marked() -> None:
     assert capture.rest["unanswered"] == scanned
     omitted = "16 failed connections counted, but missing from the table of failures"
     assert any(text.startswith(omitted) for text in capture.warnings)
+
+
+def test_an_outage_has_priority_over_a_small_send_buffer() -> None:
+    """Regression: the first advice was a larger send buffer, because this state lasts longer."""
+    written = Written()
+    connection = Connection(written, 40_000, (0.0, 30.0))
+
+    def rounds(count: int, now: float) -> float:
+        for number in range(count):
+            for _ in range(4):
+                connection.send(now + 30.3 * number, 0, size=1460)
+            connection.send(now + 30.3 * number + 30.2, 1)
+        return now + 30.3 * count
+
+    now = rounds(800, connection.open(0))
+    connection.send(now, 0, size=1460)
+    for copy in range(1, 7):
+        last = now + 250 * (2**copy - 1)
+        connection.send(last, 0, size=1460, at=connection.numbers[0] - 1460)
+    connection.send(last + 30, 1)
+    rounds(20, last + 30.2)
+    capture = traced(written)
+    assert capture.connections["limited_by"].tolist() == ["send_buffer"]
+    assert capture.connections["cause"].tolist() == ["timeout"]
+    verdict = capture.verdict()
+    assert "limited by timeouts: 6 timeouts" in verdict
+    assert "find the cause of the outage; the path was silent for 15.8 s" in verdict
+    assert "send buffer" not in verdict
+    assert "First find the cause of the outage" in str(capture.advice()[0])
+
+
+def test_a_chat_is_no_slow_server() -> None:
+    """Regression: the time until the other end wrote was the server's processing time."""
+    written = Written()
+    connection = Connection(written, 40_000, (0.0, 30.0))
+    now = connection.open(0)
+    for number, sender in enumerate((0, 1, 1, 0, 1, 0, 0, 1, 0, 0, 1, 1, 1, 0, 1, 1, 0, 0, 1, 0)):
+        now += 900 + 130 * (number % 7)
+        connection.send(now, sender, size=40 + number)
+        connection.send(now + (30 if sender == 0 else 0.2), 1 - sender)
+    capture = traced(written)
+    assert capture.services["cause"].tolist() == ["chat"]
+    assert capture.verdict().startswith(
+        "Both ends of 10.0.0.2:80 send when they have data, as in a chat: the client 3 times and "
+        "the server 4 times without data from the other end"
+    )
+    assert "processing time" not in capture.verdict()

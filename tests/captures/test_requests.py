@@ -178,7 +178,7 @@ def test_rst_after_all_data_is_not_a_failure(capsys: pytest.CaptureFixture[str])
     capture = trace(written.to_bytes())
     assert (capture.rest["reset"], capture.rest["reset_without_loss"]) == (1, 1)
     output = text(capture, capsys)
-    assert "! 1 of 1 connection closed by a harmless RST." in output
+    assert "1 of 1 connection closed by a harmless RST." in output
     assert "failed" not in output
 
 

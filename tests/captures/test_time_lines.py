@@ -290,3 +290,15 @@ def test_short_nagle_wait_is_not_the_cause_of_a_slow_server() -> None:
     assert found.requests["held_s"].min() > 0
     assert found.services["cause"].tolist() == ["server"]
     assert "server's processing time" in found.verdict()
+
+
+def test_a_single_copy_may_have_been_answered() -> None:
+    """The copy after 1.2 s gets a response at once, so the text does not say "no answer"."""
+    capture = Written()
+    connection = Connection(capture, 40_000, (0.0, 30.0))
+    now = connection.request(connection.open(0) + 100, server_ms=5)
+    connection.send(now, 0, size=SIZE)
+    connection.send(now + 1200, 0, size=SIZE, at=connection.numbers[0] - SIZE)
+    connection.send(now + 1235, 1, size=100)
+    (sentence,) = interruption_sentences(trace(capture.to_bytes()).interruptions)
+    assert sentence.endswith("the client sent 1 copy of its data")

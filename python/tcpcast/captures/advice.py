@@ -208,6 +208,7 @@ REMEDIES_BY_CAUSE: dict[str, Callable[[GainPredictor], list[Remedy]]] = {
     cause_rules.POLICER: remedies_for_policer,
     cause_rules.LINK: remedies_for_link,
     cause_rules.LOSS: limit_remedies.remedies_for_loss_recovery,
+    cause_rules.TIMEOUT: limit_remedies.remedies_for_timeout,
 }
 """Function that returns evidence and remedy, for each cause that needs evidence."""
 

@@ -79,6 +79,12 @@ from the sender, which miss the time until a window update reaches the sender. S
 share of 0.42 to 0.56, other causes at most 0.01."""
 MIN_SILENT_SHARE = 0.3
 """Minimum share of the time in which the receiver no longer responded, for this to be the cause."""
+MIN_OUTAGE_SHARE = 0.2
+"""Minimum share of the time in timeouts of an outage of the path, for this to be the cause although
+the sender spends more time in another state. A fault has priority over a setting."""
+MIN_OUTAGE_TIMEOUTS = 3
+"""Minimum number of consecutive timeouts that indicate an outage of the path: three copies of the
+same data were lost."""
 MIN_SHORT_SEGMENTS_PER_RTT = 0.5
 """Minimum number of non-full segments per RTT for a sender that runs out of data. The number is
 0.85 for writes of 64 kB every 50 ms, 0.94 for writes of 16 kB every 10 ms, 0.10 for a full send
@@ -188,6 +194,8 @@ class Evidence:
     is_lossless_from_syn: Column
     silent_share: Column
     """Share of the time at the end in which the receiver responded to nothing."""
+    consecutive_timeouts: Column
+    """Maximum number of consecutive timeouts."""
 
     @classmethod
     def from_table(cls, table: Table) -> Evidence:
@@ -225,6 +233,7 @@ class Evidence:
                 measured_to_pftk_ratio=table["send_rate_pps"] / table["pftk_pps"],
                 is_lossless_from_syn=table["syn_captured"] & (table["retransmissions"] == 0),
                 silent_share=table["receiver_silence_s"] / table["duration_s"],
+                consecutive_timeouts=table["max_backoff"],
             )
 
     def is_mostly_in_states(self, *limits: str) -> Column:
@@ -242,6 +251,13 @@ class Evidence:
 def _has_silent_receiver(evidence: Evidence) -> Column:
     """Detect receivers that responded to none of at least three copies of the last data."""
     return np.asarray(evidence.silent_share >= MIN_SILENT_SHARE)
+
+
+def _has_outage(evidence: Evidence) -> Column:
+    """Detect long outages of the path that do not result from losses of single packets."""
+    long = np.nan_to_num(evidence.shares["timeout"]) >= MIN_OUTAGE_SHARE
+    several = evidence.consecutive_timeouts >= MIN_OUTAGE_TIMEOUTS
+    return np.asarray(long & several & ~np.isin(evidence.limited_by, LOSS_STATES))
 
 
 def _is_receiver_limited(evidence: Evidence) -> Column:
@@ -404,6 +420,7 @@ class Rule(NamedTuple):
 
 RULES = (
     Rule(NO_RESPONSE, _has_silent_receiver),
+    Rule(TIMEOUT, _has_outage),
     Rule(RECEIVER, _is_receiver_limited),
     Rule(PACING, _is_paced),
     Rule(APPLICATION, _is_application_limited),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from tcpcast.captures.cause_rules import MIN_OUTAGE_TIMEOUTS
 from tcpcast.captures.congestion_control import BBR, MIN_LOSS_INDICATIONS
 from tcpcast.captures.predicted_gain import GainPredictor, lossless_round_trips
 from tcpcast.captures.quantity_text import (
@@ -48,9 +49,6 @@ MIN_SPURIOUS_SHARE = 0.5
 """Minimum share of unnecessary retransmissions for the advice that the RTO is too short."""
 MAX_MEASURED_TO_MODEL_RATIO = 2.5
 """Ratio of the measured to the predicted rate above which the model does not apply."""
-MIN_OUTAGE_TIMEOUTS = 3
-"""Minimum number of consecutive timeouts that indicate an outage of the path: three copies of the
-same data were lost."""
 FREQUENT_LOSS_RATIO = 0.1
 """Loss ratio above which the mean number of packets between losses is shown with a decimal."""
 MAX_UNSCALED_WINDOW_BYTES = 65_535

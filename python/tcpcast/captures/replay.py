@@ -21,12 +21,11 @@ from tcpcast.captures.capture_stats import (
     make_capture_stats,
     pps_predicted_from_losses,
 )
-from tcpcast.captures.cause_rules import INITIAL_WINDOW
+from tcpcast.captures.cause_rules import INITIAL_WINDOW, MIN_OUTAGE_TIMEOUTS
 from tcpcast.captures.congestion_control import UNKNOWN
 from tcpcast.captures.direction_selection import describe_directions
 from tcpcast.captures.limit_remedies import (
     MAX_PLAUSIBLE_MIN_RTO_S,
-    MIN_OUTAGE_TIMEOUTS,
     has_slow_reader,
 )
 from tcpcast.captures.predicted_gain import GainPredictor, lossless_round_trips

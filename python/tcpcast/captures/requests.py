@@ -155,6 +155,8 @@ def request_table(
         "to_server_s": to_server,
         "retransmissions": found["retransmissions"],
         "copies": found["copies"],
+        "client_pauses": found["client_pauses"],
+        "server_pauses": found["server_pauses"],
         "separable": separable,
         "outcome": outcome,
         "start_s": seconds(found["time_ns"] - first_ns),

@@ -29,6 +29,7 @@ CAUSE_PHRASES = {
     service.INTERRUPTION: "an interruption",
     service.NO_RESPONSE: "requests without a response",
     service.CLIENT: "the client",
+    service.CHAT: "both ends, which send when they have data, as in a chat",
     service.UNKNOWN: "unknown",
 }
 """Phrases for causes in sentences."""
@@ -54,6 +55,7 @@ ACTION_OF_CAUSE = {
     service.INTERRUPTION: "find what interrupted the path or the server at this time",
     service.NO_RESPONSE: "check the server's log for these requests",
     service.CLIENT: "find what the client waits for",
+    service.CHAT: "judge the delivery of messages by the round trip and by retransmissions",
     service.UNKNOWN: "begin the capture before the connections start",
 }
 """Clauses that state what to change first, by cause."""
@@ -236,10 +238,20 @@ def _client_sentence(row: Row) -> str:
     )
 
 
+def _chat_sentence(row: Row) -> str:
+    return (
+        f"both ends of {service_label(row)} send when they have data, as in a chat: the client "
+        f"{count_text(int(row['client_pauses']), 'time')} and the server "
+        f"{count_text(int(row['server_pauses']), 'time')} without data from the other end; the "
+        f"time between their messages is no response time{_late_clause(row)}"
+    )
+
+
 SENTENCE_OF_CAUSE = {
     service.INTERRUPTION: _interruption_sentence,
     service.NO_RESPONSE: _no_response_sentence,
     service.CLIENT: _client_sentence,
+    service.CHAT: _chat_sentence,
 }
 """Functions that return a sentence on causes that are not described by the mean latency."""
 

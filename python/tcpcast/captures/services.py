@@ -25,6 +25,7 @@ SERVER = "server"
 NETWORK = "network"
 NO_RESPONSE = "no_response"
 CLIENT = "client"
+CHAT = "chat"
 UNKNOWN = "unknown"
 LATENCY_COMPONENTS = (SERVER, NETWORK, RETRANSMISSION, HELD, WINDOW, INTERRUPTION)
 """Components of the latency, in the order of the columns."""
@@ -51,6 +52,11 @@ MAX_PROMPT_LATENCY_S = 0.2
 service has a cause of its own."""
 MIN_CLIENT_IDLE_S = 0.1
 """Minimum mean idle time of the client in seconds for it to be named."""
+MIN_CHAT_PAUSES = 2
+"""Minimum number of messages that each end of a chat sends again without data from the other."""
+MIN_CHAT_PAUSE_RATIO = 0.15
+"""Minimum ratio of these messages to the requests, for each end. If each end sends half of the
+messages at random, the ratio is 1; a server that only responds has 0."""
 MIN_REQUESTS_FOR_SLOWEST = 20
 """Minimum number of requests to analyse the slowest requests separately."""
 MIN_RTT_S = 50e-6
@@ -103,6 +109,7 @@ def _service_row(name: str, every: Table) -> dict[str, Any]:
         row |= {
             f"{what}_{at}_s": _latency_quantile(values, share) for at, share in QUANTILES.items()
         }
+    row |= {name: int(every[name].sum()) for name in ("client_pauses", "server_pauses")}
     row["mean_s"] = _mean_latency(whole)
     row |= {f"{part}_s": _mean_latency(good[f"{part}_s"]) for part in LATENCY_COMPONENTS}
     row["delayed_ack_s"] = _mean_latency(good["delayed_ack_s"])
@@ -209,7 +216,11 @@ def _cause_of_service(row: dict[str, Any]) -> str:
         return CLIENT
     if not known:
         return UNKNOWN
-    return SERVER if server > network else NETWORK
+    if server <= network:
+        return NETWORK
+    pauses = min(row["client_pauses"], row["server_pauses"])
+    sends_alone = pauses >= max(MIN_CHAT_PAUSES, MIN_CHAT_PAUSE_RATIO * row["requests"])
+    return CHAT if sends_alone else SERVER
 
 
 def waits_client(row: Mapping[str, Any]) -> bool:

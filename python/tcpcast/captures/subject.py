@@ -118,8 +118,7 @@ def capture_subject(capture: CaptureTables, groups: Table | None = None) -> Subj
     table = capture.connections
     rows, is_transfer = _transfer_rows(capture)
     sizes = table["bytes"][rows]
-    failures = count_failures_with_loss(capture.rest)
-    failures -= int(_minor_resets(capture).sum())
+    failures = count_failures_with_loss(relevant_failure_counts(capture))
     if failures > 0 and (
         failures >= MIN_MAIN_SHARE * capture.connection_count or not table["src"].size
     ):
@@ -160,8 +159,14 @@ def _transfer_rows(capture: CaptureTables) -> tuple[Column, bool]:
 
 
 def relevant_failures(capture: CaptureTables) -> Table:
-    """Return the rows of ``failed`` without harmless and minor resets."""
-    return select_rows(capture.failed, ~capture.failed["harmless"] & ~_minor_resets(capture))
+    """Return the rows of ``failed`` without minor resets."""
+    return select_rows(capture.failed, ~_minor_resets(capture))
+
+
+def relevant_failure_counts(capture: CaptureTables) -> dict[str, int]:
+    """Return the counts of a capture, in which minor resets are resets without loss."""
+    harmless = capture.rest.get("reset_without_loss", 0) + int(_minor_resets(capture).sum())
+    return capture.rest | {"reset_without_loss": harmless}
 
 
 def _subject_of_rows(kind: Kind, table: Table, rows: Column, failures: int) -> Subject:

@@ -29,6 +29,8 @@ from tcpcast.captures.subject import (
     TRANSFER_KINDS,
     bytes_by_limit,
     capture_subject,
+    relevant_failure_counts,
+    relevant_failures,
 )
 from tcpcast.captures.table import select_rows
 from tcpcast.finding import Finding
@@ -58,7 +60,11 @@ def captures_findings(
     first, *rest = capture_findings(main, None if groups is None else groups[largest])
     if len(captures) == 1:
         return [first, *rest]
-    others = [each for each in captures if each is not main and count_failures_with_loss(each.rest)]
+    others = [
+        each
+        for each in captures
+        if each is not main and count_failures_with_loss(relevant_failure_counts(each))
+    ]
     text = f"connections of {count_text(len(others), 'other capture')} failed" if others else ""
     first = replace(first, subject=f"most data are in {main.file}: {first.subject}")
     return [first, *rest, *_texts(text)]
@@ -88,7 +94,7 @@ def capture_findings(capture: CaptureTables, groups: Table | None = None) -> lis
     leads = subject.kind == "failures"
     return [
         *(
-            _texts(main_failure_clause(capture.failed, of_all))
+            _texts(main_failure_clause(relevant_failures(capture), of_all))
             if leads
             else _data_findings(capture, subject)
         ),

@@ -22,6 +22,8 @@ from tcpcast.captures.capture import (
 from tcpcast.captures.capture_tables import tables_by_name
 from tcpcast.captures.congestion_control import BBR, CUBIC, UNKNOWN
 from tcpcast.captures.failed_connections import (
+    OLD_CONNECTION,
+    count_failures_with_loss,
     failure_sentences,
     failure_summary,
     have_failures_one_kind,
@@ -49,6 +51,8 @@ from tcpcast.captures.subject import (
     bytes_by_limit,
     capture_subject,
     minor_services,
+    relevant_failure_counts,
+    relevant_failures,
 )
 from tcpcast.captures.table import select_rows
 from tcpcast.captures.verdict import (
@@ -678,15 +682,23 @@ def _failure_parts(capture: Capture, subject: Subject) -> list[Part]:
 
     The sentence on the total is omitted if the verdict contains it.
     """
-    parts: list[Part] = []
-    failures = failure_summary(capture.rest, capture.connection_count)
-    if failures:
-        leads = subject.kind in {"failures", "old_connection"}
-        if not (leads and have_failures_one_kind(capture.rest)):
-            parts.append(Paragraph(f"{failures}.", "warning", "! "))
-        parts += [Paragraph(f"{line}.", "", "  ") for line in failure_sentences(capture.failed)]
+    counts = relevant_failure_counts(capture)
+    leads = subject.kind in {"failures", "old_connection"}
+    parts = [] if leads and have_failures_one_kind(counts) else failure_total_parts(capture)
+    lines = failure_sentences(relevant_failures(capture))
+    parts += [Paragraph(f"{line}.", "", "  ") for line in lines]
     alive = [Paragraph(f"{line}.", "", "  ") for line in keepalive_sentence(capture.rest)]
     return [*parts, *alive]
+
+
+def failure_total_parts(capture: Capture, file: str = "") -> list[Part]:
+    """Return a sentence on the failed connections of a capture, with a mark unless harmless."""
+    counts = relevant_failure_counts(capture)
+    text = failure_summary(counts, capture.connection_count)
+    if not text:
+        return []
+    is_harmless = not (count_failures_with_loss(counts) or counts.get(OLD_CONNECTION))
+    return [Paragraph(f"{file}{text}.", *(("", "  ") if is_harmless else ("warning", "! ")))]
 
 
 def direction_table_parts(connections: Table, max_rows: int | None) -> list[Part]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tcpcast.captures.cause_rules import NO_RESPONSE, UNKNOWN
-from tcpcast.captures.failed_connections import failure_sentences, failure_summary
+from tcpcast.captures.failed_connections import failure_sentences
 from tcpcast.captures.names import service_label
 from tcpcast.captures.quantity_text import format_rate
 from tcpcast.captures.service_advice import service_verdicts
@@ -27,7 +27,7 @@ from tcpcast.captures.verdict import (
 from tcpcast.limit_names import LIMIT_NAMES
 from tcpcast.readable_units import count_text
 from tcpcast.report.document import Heading, Paragraph
-from tcpcast.report.trace import direction_table_parts, limit_bar_parts
+from tcpcast.report.trace import direction_table_parts, failure_total_parts, limit_bar_parts
 from tcpcast.report.verdict import verdict_text
 
 if TYPE_CHECKING:
@@ -55,9 +55,7 @@ def captures_verdict_parts(captures: Sequence[Capture], max_rows: int | None) ->
     table = all_directions(captures)
     yield Paragraph(_totals_text(table, len(captures)))
     for capture in captures:
-        failures = failure_summary(capture.rest, capture.connection_count)
-        if failures:
-            yield Paragraph(f"{capture.file}: {failures}.", "warning", "! ")
+        yield from failure_total_parts(capture, f"{capture.file}: ")
         if capture.damaged or capture.interrupted:
             yield Paragraph(f"{capture.file} was only partly read", "warning", "! ")
     if not table["src"].size or len(captures) == 1:
@@ -68,6 +66,7 @@ def captures_verdict_parts(captures: Sequence[Capture], max_rows: int | None) ->
     worth = np.concatenate([~minor_services(each, capture_subject(each)) for each in captures])
     services = select_rows(_joined([capture.services for capture in captures]), worth)
     failed = _joined([relevant_failures(capture) for capture in captures])
+    failed = select_rows(failed, ~failed["harmless"])
     yield from _advice_parts(failed, transfers, services)
     yield Heading("Worst transfers")
     yield from direction_table_parts(table, max_rows)

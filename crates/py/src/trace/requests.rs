@@ -111,6 +111,8 @@ impl RequestTables {
         count("response_bytes", |one| one.response_bytes)?;
         count("retransmissions", |one| u64::from(one.retransmissions))?;
         count("copies", |one| u64::from(one.copies))?;
+        count("client_pauses", |one| u64::from(one.pauses[0]))?;
+        count("server_pauses", |one| u64::from(one.pauses[1]))?;
         count("first_byte_ns", |one| one.first_byte)?;
         count("client_ns", |one| one.parts.client)?;
         count("request_ns", |one| one.parts.request)?;

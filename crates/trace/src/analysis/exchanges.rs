@@ -123,6 +123,9 @@ pub struct RequestExchange {
     pub retransmissions: u32,
     /// Part of `retransmissions` sent in vain during `interrupted`.
     pub copies: u32,
+    /// Number of pauses of client and server within their messages, after which they sent without
+    /// data from the other end.
+    pub pauses: [u32; 2],
     /// True if packets of the server were lost earlier in the connection.
     pub after_losses: bool,
     /// True if client and server did not wait for each other, so the times cover several requests.
@@ -582,6 +585,7 @@ impl ExchangeTracker {
             let full = event.ends_with_full_packet(self.last_segment);
             if !full || before.is_idle && !remote {
                 *application += gap;
+                self.current.pauses[usize::from(!of_client)] += 1;
                 return;
             }
             if remote && gap > event.round().saturating_mul(2) {
