@@ -8,7 +8,7 @@ mod python_config;
 mod trace;
 mod transfers;
 
-use numpy::{Element, PyArray1, PyArray2, PyArrayMethods, ToPyArray};
+use numpy::{Element, PyArray1, PyArray2, PyArrayMethods, PyFixedUnicode, ToPyArray};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyType};
@@ -357,11 +357,11 @@ impl Simulation {
         let column = |of: fn(&tcpcast_sim::probe::SequencePoint) -> u64| {
             marks.iter().map(of).collect::<Vec<u64>>().to_pyarray(py)
         };
-        let names: Vec<&str> = marks.iter().map(|m| sequence_event_name(m.mark)).collect();
+        let names: Vec<_> = marks.iter().map(|m| sequence_event_name(m.mark)).collect();
         dict.set_item("mark_time_ns", column(|m| m.time))?;
         dict.set_item("mark_flow", column(|m| u64::from(m.source)))?;
         dict.set_item("mark_number", column(|m| u64::from(m.number)))?;
-        dict.set_item("mark", names)?;
+        dict.set_item("mark", names.to_pyarray(py))?;
         dict.set_item("mark_bin_ns", first.trace.numbers.bin_width())?;
         Ok(dict)
     }
@@ -431,13 +431,18 @@ fn check_signals_and_time(
     })
 }
 
-fn sequence_event_name(mark: SequenceEvent) -> &'static str {
-    match mark {
+/// Returns the name as an element of an array, because a list of as many texts as there are events
+/// takes longer to convert than the run may last beyond its limit.
+fn sequence_event_name(mark: SequenceEvent) -> PyFixedUnicode<13> {
+    let name = match mark {
         SequenceEvent::Sent => "sent",
         SequenceEvent::Retransmitted => "retransmitted",
         SequenceEvent::Dropped => "dropped",
         SequenceEvent::Timeout => "timeout",
-    }
+    };
+    let mut letters = [0; 13];
+    letters.iter_mut().zip(name.bytes()).for_each(|(letter, byte)| *letter = u32::from(byte));
+    letters.into()
 }
 
 fn conservation_error(error: tcpcast_sim::ConservationError) -> PyErr {

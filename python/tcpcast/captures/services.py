@@ -33,7 +33,7 @@ AVOIDABLE_COMPONENTS = (RETRANSMISSION, HELD, WINDOW, INTERRUPTION)
 """Components that have priority over the network, because a round trip cannot be avoided."""
 
 QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
-MIN_AVOIDABLE_SHARE = 1 / 3
+MIN_AVOIDABLE_SHARE = 1 / 4
 """Minimum share of the total waiting time for an avoidable component to have priority over the
 network."""
 MIN_AVOIDABLE_S = 1e-3

@@ -125,8 +125,8 @@ pub(super) struct SegmentsInFlight {
 /// Maximum number of stored segments; more means that acknowledgements are missing from the
 /// capture.
 pub(super) const MAX_SEGMENTS: usize = 1 << 15;
-/// Initial capacity.
-const MIN_CAPACITY: usize = 2;
+/// Initial capacity: the initial window (RFC 6928) fits after one growth.
+const MIN_CAPACITY: usize = 8;
 
 impl SegmentsInFlight {
     /// Appends a segment at or after `next`; skipped bytes become a hole.

@@ -31,6 +31,12 @@ fn lower_edge(bucket: usize) -> f64 {
     (bucket - exponent * parts) as f64 * (1_u64 << exponent) as f64
 }
 
+/// Returns the value at a share of the width of a bucket.
+fn value_in_bucket(bucket: usize, share: f64) -> f64 {
+    let (low, high) = (lower_edge(bucket), lower_edge(bucket + 1));
+    low + share * (high - low)
+}
+
 impl Histogram {
     /// Adds a value; values below 32 count as 32.
     #[inline]
@@ -75,6 +81,9 @@ impl Histogram {
     /// Returns the quantiles for `shares`, in increasing order, interpolated within buckets; `None`
     /// if empty.
     pub(super) fn quantiles<const N: usize>(&mut self, shares: [f64; N]) -> Option<[f64; N]> {
+        if self.counts.is_empty() {
+            return self.quantiles_of_buffer(shares);
+        }
         self.flush_buffer();
         let total: u64 = self.counts.iter().map(|count| u64::from(*count)).sum();
         let mut quantiles = [0.0; N];
@@ -87,14 +96,28 @@ impl Histogram {
                 let upto = below + u64::from(count);
                 if reached(upto, count) {
                     let bucket = usize::from(self.first) + index;
-                    let (low, high) = (lower_edge(bucket), lower_edge(bucket + 1));
-                    *quantile = low + (rank - below as f64) / f64::from(count) * (high - low);
+                    *quantile = value_in_bucket(bucket, (rank - below as f64) / f64::from(count));
                     break;
                 }
                 (below, index) = (upto, index + 1);
             }
         }
         (total > 0).then_some(quantiles)
+    }
+
+    /// Returns the quantiles of few values, without counters.
+    fn quantiles_of_buffer<const N: usize>(&mut self, shares: [f64; N]) -> Option<[f64; N]> {
+        let values = &mut self.buffer[..usize::from(self.buffered)];
+        values.sort_unstable();
+        let values = &*values;
+        let quantile = |share: f64| {
+            let rank = share * values.len() as f64;
+            let bucket = values[(rank.ceil() as usize).clamp(1, values.len()) - 1];
+            let below = values.partition_point(|value| *value < bucket);
+            let count = values.partition_point(|value| *value <= bucket) - below;
+            value_in_bucket(usize::from(bucket), (rank - below as f64) / count as f64)
+        };
+        (!values.is_empty()).then(|| shares.map(quantile))
     }
 }
 
@@ -110,6 +133,21 @@ mod tests {
         let shares = [0.05, 0.5, 0.95, 0.99];
         for (q, quantile) in shares.into_iter().zip(histogram.quantiles(shares).unwrap()) {
             assert!((quantile / (1e8 * q) - 1.0).abs() < 0.005, "{quantile} at {q}");
+        }
+    }
+
+    #[test]
+    fn few_values_have_the_quantiles_of_their_counters() {
+        for length in 1..BUFFER_SIZE as u64 {
+            let values = (0..length).map(|n| (1 + n * n % 7) * 1000 * (1 + n % 3));
+            let [mut buffered, mut counted] = [Histogram::default(), Histogram::default()];
+            for value in values {
+                buffered.add_value(value);
+                counted.add_value(value);
+                counted.flush_buffer();
+            }
+            let shares = [0.01, 0.05, 0.5, 0.95, 0.99];
+            assert_eq!(buffered.quantiles(shares), counted.quantiles(shares));
         }
     }
 

@@ -454,7 +454,7 @@ def traced_flow_tables(traces: Mapping[str, Any]) -> dict[str, Table]:
             "time_s": traces["mark_time_ns"][order] * 1e-9,
             "flow": traces["mark_flow"][order],
             "sequence": traces["mark_number"][order],
-            "event": np.array(traces["mark"])[order],
+            "event": traces["mark"][order],
         },
     }
     return {name: table for name, table in tables.items() if _count_rows(table) > 0}
