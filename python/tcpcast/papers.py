@@ -5,7 +5,8 @@ its papers, and ``paper(name)``, which returns a function ``reproduce(output, *,
 quick=False, progress=None, threads=None, force=False)``. The function writes a page to the
 directory ``output``, calls ``progress`` with the finished share, 0 to 1, and returns a
 :class:`Reproduction`. With ``--scenarios``, the function receives ``scenarios``, a directory for
-the scenario file of each simulation.
+the scenario file of each simulation. With ``--cell``, it receives ``cell``, the rows to compute,
+and writes no page.
 """
 
 from __future__ import annotations
@@ -32,12 +33,13 @@ class Reproduction(Protocol):
 
     ``page`` is the file that was written. ``interrupted`` is true if only some sections were
     finished and no page was written. ``write_errors`` has a message for each file that could not be
-    written.
+    written, and ``commands`` the command that repeats each simulation with a written scenario.
     """
 
     page: Path | None
     interrupted: bool
     write_errors: list[str]
+    commands: list[str]
 
     @property
     def has_only_known_differences(self) -> bool:

@@ -47,6 +47,8 @@ if TYPE_CHECKING:
 
 FILE_NAME = "claims.csv"
 TITLE = "Claims of the paper"
+COLUMNS = ("place", "statement")
+"""Cells of the label of a claim, and columns of its line."""
 BETWEEN_LABELS = " | "
 FIXED_VERDICTS = (Verdict.INCONSISTENT, Verdict.UNKNOWN)
 
@@ -92,7 +94,18 @@ def section(claims: Iterable[Line], sections: Sequence[Section]) -> Section:
         _range_remark(reason, lines)
         for reason in dict.fromkeys(line["range_reason"] for line in lines if line["range_reason"])
     ]
-    return Section(TITLE, ("place", "statement"), rows, remarks=remarks)
+    return Section(TITLE, COLUMNS, rows, remarks=remarks)
+
+
+def label(line: Line) -> tuple[str, ...]:
+    """Return the label of a claim."""
+    return tuple(line[column] for column in COLUMNS)
+
+
+def is_tested_on(line: Line, row_label: tuple[str, ...]) -> bool:
+    """Return whether a claim is tested on the row with this label, in the section of the claim."""
+    name = BETWEEN_LABELS.join(row_label)
+    return any(fnmatchcase(name, line[column]) for column in ("rows", "relative_to", "after"))
 
 
 def _range_remark(reason: str, lines: Iterable[Line]) -> str:
@@ -101,12 +114,11 @@ def _range_remark(reason: str, lines: Iterable[Line]) -> str:
 
 
 def _claim_row(line: Line, sections: Sequence[Section]) -> Row:
-    label = (line["place"], line["statement"])
     verdict = expected_verdict(line)
     judged = verdict if verdict in FIXED_VERDICTS else None
     note = line["reason"]
     if not line["section"]:
-        return Row(label, "", None, None, note=note, fixed_verdict=judged)
+        return Row(label(line), "", None, None, note=note, fixed_verdict=judged)
     there = _matching_rows(line, line["rows"], sections)
     base = 1.0
     if line["relative_to"]:
@@ -122,7 +134,7 @@ def _claim_row(line: Line, sections: Sequence[Section]) -> Row:
         )
     single = len(there) == 1 and not line["relative_to"] and not line["of"]
     return Row(
-        label,
+        label(line),
         _unit_of_claim(line, there[0]),
         Range(float(line["low"] or -math.inf), float(line["high"] or math.inf)),
         own,

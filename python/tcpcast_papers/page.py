@@ -181,7 +181,7 @@ def summary_text(report: Report) -> str:
     differ, unsettled = counts[Verdict.DIFFERS], counts[Verdict.UNSETTLED]
     between = counts[Verdict.BETWEEN]
     checked = agree + explained + between + differ + unsettled
-    parts = [f"{agree} of {checked} values checked agree"]
+    parts = [f"{agree} of {checked} values checked agree" if checked else "no value has a verdict"]
     for verdict, text in (
         (Verdict.EXPLAINED, "agree after one change"),
         (Verdict.BETWEEN, "lie between tcpcast's value and the one after one change"),

@@ -59,7 +59,8 @@ class Report:
 
     ``interrupted`` is true if only some sections
     were finished and no page was written. ``write_errors`` has a message for each file that could
-    not be written.
+    not be written, and ``commands`` the command that repeats each simulation with a written
+    scenario.
     """
 
     title: str
@@ -69,6 +70,7 @@ class Report:
     page: Path | None = None
     interrupted: bool = False
     write_errors: list[str] = field(default_factory=list)
+    commands: list[str] = field(default_factory=list)
 
     @property
     def rows(self) -> Iterator[tuple[str, Row]]:

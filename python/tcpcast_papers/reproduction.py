@@ -328,4 +328,8 @@ def section_name(title: str) -> str:
 
 
 class Unfinished(Exception):  # noqa: N818 - a state of a simulation, not an error
-    """The requested simulation has not run, because the user interrupted the reproduction."""
+    """The simulation has not run: the user interrupted it, or no selected row reads it."""
+
+
+class NotSelected(Exception):  # noqa: N818 - a state of a section, not an error
+    """The section has no selected row."""

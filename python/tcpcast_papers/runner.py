@@ -11,15 +11,18 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from tcpcast.engines import RunOptions
 
-from tcpcast_papers import claims, drawing, page, scenario_files
+from tcpcast_papers import cells, claims, drawing, page, scenario_files
 from tcpcast_papers.published import BOTH, QUICK, WHOLE, lines_of_runs
 from tcpcast_papers.report import KnownDifference, Report
-from tcpcast_papers.reproduction import Section, Unfinished, Verdict
+from tcpcast_papers.reproduction import Unfinished, Verdict
 from tcpcast_papers.simulations import Simulations
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
+
+    from tcpcast_papers.reproduction import Section
+    from tcpcast_papers.simulations import Selection
 
 SampleSizes = TypeVar("SampleSizes")
 Simulated = TypeVar("Simulated", bound=Simulations[Any])
@@ -33,8 +36,11 @@ class HasSections(Protocol[Simulated_contra]):
     """
 
     @property
-    def sections(self) -> Callable[[Simulated_contra, Path], Iterable[Section]]:
-        """Function that computes the sections from the simulations; figures go into the folder."""
+    def sections(self) -> Callable[[Simulated_contra, Path], Iterable[Callable[[], Section]]]:
+        """Function that returns, for each section, a function that computes it.
+
+        It computes the section from the simulations; figures go into the folder.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +84,7 @@ class Paper(Generic[SampleSizes, Simulated]):
         threads: int | None = None,
         force: bool = False,
         scenarios: Path | None = None,
+        cell: str = "",
     ) -> Report:
         """Compare the paper's values with tcpcast's; run each simulation once.
 
@@ -96,6 +103,9 @@ class Paper(Generic[SampleSizes, Simulated]):
             Whether to overwrite files in the folders that are not from a reproduction.
         scenarios
             Folder for a scenario file of each simulation, and their index; None for no files.
+        cell
+            Rows to compute, such as ``Table 6, N = 82, rate``; "" for all rows. No page is then
+            written, and only the simulations of these rows run.
 
         Returns
         -------
@@ -109,15 +119,19 @@ class Paper(Generic[SampleSizes, Simulated]):
             ``threads`` is not a valid number of threads.
         MachineError
             matplotlib is not installed, or the folder cannot be written to.
+        ScenarioError
+            The paper has no such cell; the message has the nearest names.
         TcpcastError
             A folder contains another index, and ``force`` is not set.
         KeyboardInterrupt
             The user pressed Ctrl-C before any section was finished.
         """
         simulations = self.simulations(self.quick if quick else self.whole, threads, progress)
-        return self.report(simulations, output, quick=quick, force=force, scenarios=scenarios)
+        return self.report(
+            simulations, output, quick=quick, force=force, scenarios=scenarios, cell=cell
+        )
 
-    def report(
+    def report(  # noqa: PLR0913 - one parameter per option
         self,
         simulations: Simulated,
         output: Path,
@@ -125,75 +139,119 @@ class Paper(Generic[SampleSizes, Simulated]):
         quick: bool,
         force: bool,
         scenarios: Path | None = None,
+        cell: str = "",
     ) -> Report:
         """Reproduce the paper with these simulations, like :meth:`reproduce`."""
         RunOptions(threads=simulations.threads)
-        page.check_folder(output, force=force)
+        if not cell:
+            page.check_folder(output, force=force)
         if scenarios is not None:
             scenario_files.check_folder(scenarios, force=force)
         drawing.create_panels(1)  # Raise before the simulations if matplotlib is missing.
         for part in self.parts:
             if (request := getattr(part, "request", None)) is not None:
                 request(simulations)
+        lines = QUICK if quick else WHOLE
+        if cell:
+            report = self._report_of_cell(simulations, output, cell, lines)
+        else:
+            report = self._whole_report(simulations, output, lines)
+        try:
+            if scenarios is not None and not report.interrupted:
+                runs_and_readers = simulations.recorded_runs()
+                report.commands = scenario_files.write(
+                    runs_and_readers, scenarios, report.write_errors, force=force
+                )
+            if not cell:
+                page.write(report, output, force=force)
+        except KeyboardInterrupt:
+            report.interrupted = True
+            if not cell:
+                page.write(report, output)
+        return report
+
+    def _whole_report(self, simulations: Simulated, output: Path, lines: str) -> Report:
         simulations.simulate()
         sections, interrupted = self._compute_sections(simulations, output)
-        lines = QUICK if quick else WHOLE
         statements = claims.read(self.package, lines)
         if statements and not interrupted:
             sections.insert(0, claims.section(statements, sections))
         preface = self.preface(simulations)
-        if quick:
+        if lines == QUICK:
             preface.append("This is the quick reproduction: fewer and shorter simulations.")
         if self.unsettled in {lines, BOTH}:
             preface.append(
                 "A value outside its tolerance by less than its own interval is unsettled."
             )
+        return self._report_of_sections(sections, lines, preface, interrupted)
+
+    def _report_of_cell(
+        self, simulations: Simulated, output: Path, cell: str, lines: str
+    ) -> Report:
+        """Return a report of the rows that a text names, and of the differences in them."""
+        named = cells.NamedRows(cell)
+        sections = list(self._selected_sections(simulations, output, named))
+        statements = cells.named_claims(named, claims.read(self.package, lines))
+        if statements and not simulations.interrupted:
+            tested = cells.RowsOfClaims(statements)
+            rows = list(self._selected_sections(simulations, output, tested))
+            sections.append(claims.section(statements, rows))
+        if simulations.interrupted:
+            raise KeyboardInterrupt
+        if not sections:
+            raise named.unknown()
+        report = self._report_of_sections(sections, lines)
+        gone = report.gone
+        report.known_differences = tuple(k for k in report.known_differences if k not in gone)
+        return report
+
+    def _selected_sections(
+        self, simulations: Simulated, output: Path, selection: Selection
+    ) -> Iterator[Section]:
+        simulations.selection = selection
+        for part in self.parts:
+            for compute in part.sections(simulations, output):
+                section = simulations.selected_rows(compute)
+                if section is not None:
+                    simulations.assign_results_to_sections([section])
+                    yield section
+
+    def _report_of_sections(
+        self,
+        sections: list[Section],
+        lines: str,
+        preface: Sequence[str] = (),
+        interrupted: bool = False,
+    ) -> Report:
+        if self.unsettled in {lines, BOTH}:
             for section in sections:
                 section.rows = [replace(row, may_be_unsettled=True) for row in section.rows]
-        report = Report(
+        return Report(
             self.title,
             sections,
-            preface=preface,
+            preface=list(preface),
             known_differences=known_differences(self.package, lines),
             interrupted=interrupted,
         )
-        try:
-            if scenarios is not None and not interrupted:
-                runs_and_readers = simulations.recorded_runs()
-                report.write_errors += scenario_files.write(
-                    runs_and_readers, scenarios, force=force
-                )
-            page.write(report, output, force=force)
-        except KeyboardInterrupt:
-            report.interrupted = True
-            page.write(report, output)
-        return report
 
     def _compute_sections(self, simulations: Simulated, output: Path) -> tuple[list[Section], bool]:
         """Return the finished sections, and whether Ctrl-C left some of them out."""
         result: list[Section] = []
         interrupted = simulations.interrupted
-        for part in self.parts:
-            try:
-                for made in _section_batches(part.sections(simulations, output)):
-                    simulations.assign_results_to_sections(made)
-                    result += made
-            except Unfinished:
-                continue
-            except KeyboardInterrupt:
-                interrupted = True
-                break
+        try:
+            for part in self.parts:
+                for compute in part.sections(simulations, output):
+                    try:
+                        section = compute()
+                    except Unfinished:
+                        continue
+                    simulations.assign_results_to_sections([section])
+                    result.append(section)
+        except KeyboardInterrupt:
+            interrupted = True
         if interrupted and not result:
             raise KeyboardInterrupt
         return result, interrupted
-
-
-def _section_batches(sections: Iterable[Section]) -> Iterator[list[Section]]:
-    """Yield a list of sections unchanged, or the sections of an iterator one by one."""
-    if isinstance(sections, list):
-        yield sections
-    else:
-        yield from ([section] for section in sections)
 
 
 def known_differences(package: str, runs: str) -> tuple[KnownDifference, ...]:

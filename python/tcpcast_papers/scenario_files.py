@@ -1,8 +1,8 @@
 """Scenario files of a reproduction, and an index of the rows whose values each file repeats.
 
 ``tcpcast run`` on a written file repeats a simulation of the reproduction with its seed, and gives
-the same numbers. A row belongs to a run if its value is a number of the run's answer, in the unit
-of the row. Rows that combine several numbers, such as errors of a model, name only the section.
+the same numbers. A row belongs to a run if its value is computed from the run's answer, or if it
+is a number of this answer in the unit of the row.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import csv
 import io
 import math
 import re
+import shlex
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -40,8 +41,8 @@ _UNIT_FACTORS = (1.0, 100.0, 1e3, 1e-3, 1e-6)
 _MAX_NAME_CHARS = 80
 _MIN_DISTINCTIVE_DIGITS = 4
 _HEADLINE_METRICS = ("connection_rate_bps", "completion_time_s", "send_rate_pps")
-"""The index shows the first present metric of these for a run that has no row; otherwise, the run's
-first metric."""
+"""The index shows the first present metric of these if no number of the run equals the value of the
+row, or the run has no row; otherwise, the run's first metric."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +92,11 @@ def check_folder(folder: Path, *, force: bool = False) -> None:
 
 
 def write(
-    runs: Iterable[tuple[RecordedRun, ResultReaders]], folder: Path, *, force: bool = False
+    runs: Iterable[tuple[RecordedRun, ResultReaders]],
+    folder: Path,
+    errors: list[str],
+    *,
+    force: bool = False,
 ) -> list[str]:
     """Write a scenario file for each run, and ``index.csv``.
 
@@ -101,35 +106,39 @@ def write(
         The runs with the readers of their results.
     folder
         Folder of the files; created if necessary. Files of an earlier reproduction are overwritten.
+    errors
+        Receives a message for each file that cannot be written.
     force
         Whether to overwrite any file.
 
     Returns
     -------
     list of str
-        A message for each file that could not be written; the other files are written.
+        The command that repeats each simulation.
     """
-    errors: list[str] = []
+    commands: list[str] = []
     lines: list[tuple[str, ...]] = []
     for path, file in _assign_file_names(_files_of_runs(runs)).items():
         try:
             titles = "; ".join(file.titles) or "no section"
             tables, _ = file.run.scenario.source_tables()
-            command = f"tcpcast run {path} --engine {file.run.engine}"
+            run = "tcpcast run {} --engine " + file.run.engine
             named = {"name": path.removesuffix(".toml")} | tables
-            text = f"# {titles}\n{SCENARIO_KIND.mark.decode()}: {command}\n{write_toml(named)}"
+            mark = SCENARIO_KIND.mark.decode()
+            text = f"# {titles}\n{mark}: {run.format(path)}\n{write_toml(named)}"
             output.write_text(folder / path, text, kind=SCENARIO_KIND, force=force)
         except MachineError as error:
             errors.append(str(error))
         else:
             lines += _index_lines(path, file)
+            commands.append(run.format(shlex.quote(str(folder / path))))
     stream = io.StringIO()
     csv.writer(stream, lineterminator="\n").writerows([COLUMNS, *lines])
     try:
         output.write_text(folder / INDEX_NAME, stream.getvalue(), kind=INDEX_KIND, force=force)
     except MachineError as error:
         errors.append(str(error))
-    return errors
+    return commands
 
 
 def _files_of_runs(runs: Iterable[tuple[RecordedRun, ResultReaders]]) -> list[_ScenarioFile]:
@@ -263,12 +272,12 @@ def _file_name_of_words(words: Iterable[str]) -> str:
 
 
 def _index_lines(path: str, file: _ScenarioFile) -> Iterator[tuple[str, ...]]:
-    if not any(metric for _, metric, _ in file.matches):
+    numbers = file.run.numbers
+    headline = next((each for each in (*_HEADLINE_METRICS, *numbers) if each in numbers), "")
+    first = (headline, _number_text(numbers.get(headline, math.nan)))
+    if not file.matches:
         titles = "; ".join(map(section_name, file.titles))
-        numbers = file.run.numbers
-        metric = next((each for each in (*_HEADLINE_METRICS, *numbers) if each in numbers), "")
-        headline = _number_text(numbers.get(metric, math.nan))
-        yield (path, file.run.engine, titles, "", "", "", "", metric, headline)
+        yield (path, file.run.engine, titles, "", "", "", "", *first)
     for value, metric, number in file.matches:
         row = value.row
         published = "" if row.published is None else row.published.text
@@ -279,7 +288,8 @@ def _index_lines(path: str, file: _ScenarioFile) -> Iterator[tuple[str, ...]]:
             published,
         )
         own = _number_text(value.own)
-        yield (path, file.run.engine, *cells, own, metric, _number_text(number))
+        of_run = (metric, _number_text(number)) if metric else first
+        yield (path, file.run.engine, *cells, own, *of_run)
 
 
 def _number_text(value: float) -> str:

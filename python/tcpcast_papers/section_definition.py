@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from tcpcast.answer import Metric
 
 from tcpcast_papers.published import Line
-from tcpcast_papers.reproduction import Cause, Row, Section, choose_cause
+from tcpcast_papers.reproduction import Cause, Row, choose_cause
 from tcpcast_papers.simulations import Simulations
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tcpcast_papers.drawing import Plot
-    from tcpcast_papers.reproduction import Printed, Tolerance
+    from tcpcast_papers.reproduction import Printed, Section, Tolerance
 
 Runs = TypeVar("Runs", bound=Simulations[Any])
 Case = TypeVar("Case")
@@ -139,16 +139,19 @@ class SectionDefinition(Generic[Runs, Case]):
     figure: Callable[[Runs, Path], Plot] | None = None
     others: tuple[str, ...] = ()
 
-    def sections(self, runs: Runs, folder: Path) -> list[Section]:
-        """Return the section, computed from the simulations."""
-        rows = [
-            runs.compute_row(partial(quantity.row, runs, case, label, self.unit))
-            for case in self.cases(runs)
-            for label in (self.label(case),)
-            for quantity in self.quantities
-            if quantity.condition(case)
-        ]
-        figures = [] if self.figure is None else [self.figure(runs, folder)]
-        return [
-            Section(self.title, self.columns, rows, figures, self.notes(runs), others=self.others)
-        ]
+    def sections(self, runs: Runs, folder: Path) -> list[Callable[[], Section]]:
+        """Return a function that computes the section from the simulations."""
+        return [partial(self._section, runs, folder)]
+
+    def _section(self, runs: Runs, folder: Path) -> Section:
+        section = runs.section(self.title, self.columns, self.others)
+        for case in self.cases(runs):
+            label = self.label(case)
+            for quantity in self.quantities:
+                if quantity.condition(case):
+                    compute = partial(quantity.row, runs, case, label, self.unit)
+                    section.rows += runs.row((*label, *quantity.method), compute)
+        if self.figure is not None:
+            section.figures.append(self.figure(runs, folder))
+        section.remarks = self.notes(runs)
+        return section

@@ -12,15 +12,13 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from tcpcast.engines import RunOptions, answer
 
-from tcpcast_papers.reproduction import Unfinished
+from tcpcast_papers.reproduction import NotSelected, Row, Section, Unfinished
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 
-    from tcpcast.answer import Answer
+    from tcpcast.answer import Answer, Metric
     from tcpcast.scenario import Scenario
-
-    from tcpcast_papers.reproduction import Row, Section
 
 SEED = 1
 _MAX_TABLE_ROWS = 100
@@ -63,6 +61,16 @@ _recorded_runs_of_job: ContextVar[list[RecordedRun] | None] = ContextVar(
 )
 
 
+class Selection(Protocol):
+    """Rows to compute, instead of all rows of a reproduction."""
+
+    def has_section(self, title: str) -> bool:
+        """Return whether the section with this title has such rows."""
+
+    def has_row(self, section: Section, label: tuple[str, ...]) -> bool:
+        """Return whether the row with this label is one of them."""
+
+
 class Job(Protocol[Result_co]):
     """A simulation to run; equal jobs run once."""
 
@@ -89,11 +97,14 @@ class Simulations(Generic[SampleSizes]):
         Maximum number of simultaneous simulations (None: one per core).
     progress
         Called with the completed share of the work, 0 to 1.
+    selection
+        Rows to compute; a simulation then runs when such a row reads its result. None for all rows.
     """
 
     sample_sizes: SampleSizes
     threads: int | None = None
     progress: Callable[[float], None] | None = None
+    selection: Selection | None = None
     _jobs: dict[Hashable, Job[Any]] = field(default_factory=dict)
     _results: dict[Hashable, Any] = field(default_factory=dict)
     _completed_shares: dict[Hashable, float] = field(default_factory=dict)
@@ -105,16 +116,19 @@ class Simulations(Generic[SampleSizes]):
     _readers: defaultdict[Hashable, ResultReaders] = field(
         default_factory=lambda: defaultdict(ResultReaders)
     )
+    _section: Section = field(default_factory=lambda: Section(""))
+    _has_rows: bool = False
+    _may_simulate: bool = False
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _stopped: threading.Event = field(default_factory=threading.Event)
 
-    def simulate(self) -> None:
-        """Run the requested simulations that have not run yet, in the order of the requests.
+    def simulate(self, keys: Iterable[Hashable] | None = None) -> None:
+        """Run these simulations, or all requested ones, unless they have run, in this order.
 
         Ctrl-C stops the running simulations and sets :attr:`interrupted`. Finished results
         are kept.
         """
-        todo = [key for key in self._jobs if key not in self._results]
+        todo = [key for key in keys or self._jobs if key not in self._results]
         self._results |= run_in_parallel(todo, self._run_job, self.threads, self._stopped)
 
     @property
@@ -132,16 +146,113 @@ class Simulations(Generic[SampleSizes]):
         return len(self._jobs)
 
     def _result(self, key: Hashable) -> Any:
-        """Return the result of a simulation; raise Unfinished if Ctrl-C prevented it."""
-        if self.interrupted and key not in self._results:
+        """Return the result of a simulation.
+
+        Raises
+        ------
+        Unfinished
+            Ctrl-C prevented it, or no selected row reads it.
+        """
+        (result,) = self._results_of([key])
+        return result
+
+    def _results_of(self, keys: Sequence[Hashable]) -> tuple[Any, ...]:
+        """Return the results of simulations, which run in parallel if they are still to run."""
+        if self._may_simulate:
+            self.simulate(keys)
+        if (self.interrupted or self.selection) and not all(key in self._results for key in keys):
             raise Unfinished
-        self._keys_read[key] = None
-        return self._results[key]
+        self._keys_read.update(dict.fromkeys(keys))
+        return tuple(self._results[key] for key in keys)
+
+    def section(
+        self, title: str, columns: tuple[str, ...] = (), others: tuple[str, ...] = ()
+    ) -> Section:
+        """Return a new section, whose rows :meth:`row` computes.
+
+        Raises
+        ------
+        NotSelected
+            The section contains no selected row.
+        """
+        if self.selection is not None and not self.selection.has_section(title):
+            raise NotSelected
+        self._section = Section(title, columns, others=others)
+        return self._section
+
+    def row(
+        self, label: tuple[str, ...], compute: Callable[..., Row | None], *given: Any
+    ) -> list[Row]:
+        """Return the row with this label from ``compute(*given)``; record the results it reads.
+
+        The list is empty if the row is not selected, or if ``compute`` returns None.
+        """
+        self._has_rows = True
+        if not (self._may_simulate or self._is_selected(label)):
+            return []
+        before, self._keys_read = self._keys_read, {}
+        may_simulate, self._may_simulate = self._may_simulate, self.selection is not None
+        try:
+            row = compute(*given)
+        finally:
+            self._keys_of_rows[label].update(self._keys_read)
+            self._keys_read |= before
+            self._may_simulate = may_simulate
+        return [] if row is None else [row]
+
+    def value(
+        self, label: tuple[str, ...], unit: str, compute: Callable[..., float | None], *given: Any
+    ) -> list[Row]:
+        """Return the row of ``compute(*given)``, without a published value, as :meth:`row` does."""
+        return self.row(label, lambda: Row(label, unit, None, compute(*given)))
+
+    def metric(
+        self, label: tuple[str, ...], unit: str, compute: Callable[..., Metric | None], *given: Any
+    ) -> list[Row]:
+        """Return the row of a metric as :meth:`value` does, with its interval."""
+        return self.row(label, lambda: Row.from_metric(label, unit, None, compute(*given)))
+
+    def check_all_rows(self) -> None:
+        """Check that no selection leaves out rows, which the rest of the section reads.
+
+        Raises
+        ------
+        Unfinished
+            Some rows of the section may be missing.
+        """
+        if self.selection is not None and not self._may_simulate:
+            raise Unfinished
+
+    def selected_rows(self, compute: Callable[[], Section]) -> Section | None:
+        """Return a section with its selected rows only; None if it has none.
+
+        Simulates what these rows read. If the rows are only known after simulations, it computes
+        the whole section.
+        """
+        section = Section("")
+        for self._may_simulate in (False, True):
+            self._has_rows = False
+            try:
+                section = compute()
+            except NotSelected:
+                break
+            except Unfinished:
+                section = self._section
+                if not (self._has_rows or self.interrupted):
+                    continue
+            break
+        self._may_simulate = False
+        section.rows = [row for row in section.rows if self._is_selected(row.label)]
+        section.figures, section.remarks = [], []
+        return section if section.rows else None
+
+    def _is_selected(self, label: tuple[str, ...]) -> bool:
+        return self.selection is None or self.selection.has_row(self._section, label)
 
     def assign_results_to_sections(self, sections: Sequence[Section]) -> None:
         """Assign to these sections and their rows the results that were read since the last call.
 
-        A result belongs to the rows for which :meth:`record_row` was called.
+        A result belongs to the rows that :meth:`row` computed from it.
         """
         for key in self._keys_read:
             self._readers[key].sections += sections
@@ -151,18 +262,6 @@ class Simulations(Generic[SampleSizes]):
                     self._readers[key].rows.add((section.title, row.label))
         self._keys_read.clear()
         self._keys_of_rows.clear()
-
-    def record_row(self, label: tuple[str, ...], keys: Iterable[Hashable]) -> None:
-        """Record that the row with this label is computed from the results of these keys."""
-        self._keys_of_rows[label].update(keys)
-
-    def compute_row(self, compute: Callable[[], Row]) -> Row:
-        """Return the row of ``compute``, and record the results that it reads."""
-        before, self._keys_read = self._keys_read, {}
-        row = compute()
-        self.record_row(row.label, self._keys_read)
-        self._keys_read |= before
-        return row
 
     def recorded_runs(self) -> Iterator[tuple[RecordedRun, ResultReaders]]:
         """Yield the runs of finished simulations in the order of requests, with their readers."""

@@ -88,7 +88,7 @@ def test_claims_are_counted_apart_from_values() -> None:
     report = Report("A paper", [section, SECTION])
     assert report.count(Verdict.DIFFERS) == 0
     assert summary_text(report) == (
-        "0 of 0 values checked agree, no new differences. "
+        "no value has a verdict, no new differences. "
         "Claims of the paper by verdict: agrees 1, differs 1."
     )
     assert not report.has_only_known_differences

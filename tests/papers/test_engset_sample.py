@@ -9,12 +9,12 @@ from tcpcast_papers.engset import interpretations
 from tcpcast_papers.engset.runs import QUICK, Runs
 from tcpcast_papers.engset.sample import Sample, interval_reader, metric_reader, recovery_reader
 from tcpcast_papers.engset.settings import read_setting
-from tcpcast_papers.reproduction import Printed, Section, Verdict
+from tcpcast_papers.reproduction import Printed, Verdict
 
 
 def runs(values: list[float], *, share: float = 1.0, includes_mean_error: bool = True) -> Sample:
     answers = [Answer(engine="packet", metrics={"on_time_s": Metric(value)}) for value in values]
-    return Sample(tuple(answers), share, includes_mean_error)
+    return Sample(lambda: answers, share, includes_mean_error)
 
 
 VALUES = [9.0, 10.0, 11.0, 10.0]
@@ -172,11 +172,9 @@ def test_rows_of_a_sample_lead_to_its_runs() -> None:
         simulations._results[key] = Answer("packet", metrics=metrics)
     read = metric_reader("loss_ratio")
     sample, changed = simulations.sample(each), simulations.sample(other)
-    section = Section("Table 1. Losses", ("what",))
-    section.rows = [
-        sample.row(("loss",), "1", None, read),
-        changed.paired(sample).row(("change",), "%", None, read),
-    ]
+    section = simulations.section("Table 1. Losses", ("what",))
+    section.rows += sample.rows(("loss",), "1", None, read)
+    section.rows += changed.paired(sample).rows(("change",), "%", None, read)
     simulations.assign_results_to_sections([section])
     for seed in range(2, 2 + QUICK.seeds):
         places = simulations._readers[each, seed].rows

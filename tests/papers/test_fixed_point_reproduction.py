@@ -131,7 +131,8 @@ def test_differences_of_table_5_have_no_known_cause(runs: str) -> None:
 
 
 def test_rates_of_tables_3_to_6_imply_losses_plus_timeouts() -> None:
-    (part,) = implied_loss.sections(Runs(SMALL), Path())
+    (compute,) = implied_loss.sections(Runs(SMALL), Path())
+    part = compute()
     wrong = {row.label[1] for row in part.rows if row.verdict is Verdict.INCONSISTENT}
     assert wrong == {"FPWI-5", "FPWI-10", "NSFS-150"}
     assert [row.verdict for row in part.rows[8:]] == [Verdict.AGREES] * 16
@@ -349,7 +350,8 @@ def test_rtt_in_overload_exceeds_littles_law_only_if_first_packets_occupy_no_buf
 
 
 def test_every_flow_obeys_littles_law(measured: Runs) -> None:
-    (part,) = littles_law.sections(measured, Path())
+    (compute,) = littles_law.sections(measured, Path())
+    part = compute()
     for sources in POPULATIONS:
         result, distribution = (
             own(part, name, str(sources)) for name in ("measured", "by Little's law")

@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ import pytest
 from report_parts import Part
 from tcpcast.cli import main
 from tcpcast.engines import RunOptions
-from tcpcast.errors import DomainError
+from tcpcast.errors import DomainError, ScenarioError
 from tcpcast_papers import PAPERS
 from tcpcast_papers.drawing import Plot, create_panels
 from tcpcast_papers.published import BOTH
@@ -54,23 +55,23 @@ def paper(*parts: Part, quick: float = 100.0) -> Paper[float, Runs[float]]:
 def table(number: int, *figures: Figure, drawn: bool = False, half: float = 0.0) -> Part:
     """Return a table with one row per value; the paper prints 100 within 1 %."""
 
-    def sections(runs: Runs[float], folder: Path) -> list[Section]:
-        rows = [
-            Row(
-                ("loss", f"{10 * index}"),
-                "kbit/s",
-                Printed("100"),
-                own := runs[figure],
-                own - half,
-                own + half,
-                Tolerance(relative=0.01),
-            )
-            for index, figure in enumerate(figures, 1)
-        ]
-        result = Section(f"Table {number}. A table", ("what", "N"), rows)
+    def row(runs: Runs[float], label: tuple[str, ...], figure: Figure) -> Row:
+        own = runs[figure]
+        tolerance = Tolerance(relative=0.01)
+        return Row(label, "kbit/s", Printed("100"), own, own - half, own + half, tolerance)
+
+    def section(runs: Runs[float], folder: Path) -> Section:
+        result = runs.section(f"Table {number}. A table", ("what", "N"))
+        for index, figure in enumerate(figures, 1):
+            label = ("loss", f"{10 * index}")
+            result.rows += runs.row(label, partial(row, runs, label, figure))
         if drawn:
             result.figures = [Plot(create_panels(1)[0], folder / f"figure{number}.png")]
-        return [result]
+        result.remarks = [f"Mean {sum(runs[figure] for figure in figures)}."]
+        return result
+
+    def sections(runs: Runs[float], folder: Path) -> list[Callable[[], Section]]:
+        return [partial(section, runs, folder)]
 
     def request(runs: Runs[float]) -> None:
         for figure in figures:
@@ -225,7 +226,7 @@ def test_ctrl_c_during_simulations_prints_finished_sections(
 def test_ctrl_c_during_sections_prints_finished_sections(
     command: Callable[..., int], capsys: Capture, tmp_path: Path
 ) -> None:
-    def interrupted(_: object, __: object) -> list[Section]:
+    def interrupted(_: object, __: object) -> list[Callable[[], Section]]:
         signal.raise_signal(signal.SIGINT)
         return []
 
@@ -241,6 +242,60 @@ def test_ctrl_c_before_any_section_raises(command: Callable[..., int], capsys: C
     out, err = capsys.readouterr()
     assert out == ""
     assert "interrupted" in err
+
+
+def test_cell_prints_its_row_and_runs_only_its_simulation(
+    known: Callable[..., None], command: Callable[..., int], capsys: Capture, tmp_path: Path
+) -> None:
+    known(LOSS_DIFFERS, "both,Table 2,loss | 10,noise")
+    endless = table(2, Figure(1.0, endless=True))
+    made_up = paper(table(1, Figure(90.0), Figure(1.0, endless=True), drawn=True), endless)
+    for name in ("Table 1, loss, 10", "table 1,N=10", "Table 1, 10"):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.chdir(tmp_path)
+            patch.setattr("tcpcast.papers.load_reproduction", lambda _: made_up.reproduce)
+            assert main(["reproduce", "engset", "--cell", name]) == 0
+        out = capsys.readouterr().out
+        assert "Known differences, other rules:\n  Table 1, loss, 10: published 100, own 90" in out
+        assert "0 of 1 values checked agree, 1 known difference, no new differences." in out
+        assert f"Repeat with:\n  tcpcast reproduce engset --cell '{name}'\n" in out
+    assert not list(tmp_path.glob("*paper"))
+    assert command(made_up, "--cell", "Table 1") == 2
+    assert "requires a whole reproduction" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("Table 1, loss, 30", "no cell 'Table 1, loss, 30'; the nearest names are: Table 1, loss,"),
+        ("Tabel 2, loss", "no section 'Tabel 2, loss'; the nearest names are: Table 2; Table 1"),
+    ],
+)
+def test_unknown_cell_suggests_names_without_a_simulation(
+    name: str,
+    message: str,
+    known: Callable[..., None],  # noqa: ARG001 - the paper has such a file
+    tmp_path: Path,
+) -> None:
+    made_up = paper(*(table(number, Figure(1.0, endless=True), drawn=True) for number in (1, 2)))
+    with pytest.raises(ScenarioError, match=message):
+        made_up.reproduce(tmp_path, cell=name)
+
+
+def test_cell_of_a_section_with_rows_known_after_simulations(
+    known: Callable[..., None],  # noqa: ARG001 - the paper has such a file
+    tmp_path: Path,
+) -> None:
+    figure = Figure(3.0)
+
+    def compute(runs: Runs[float]) -> Section:
+        section = runs.section("Table 3. Late", ("value",))
+        section.rows = [Row((f"{runs[figure]:g}",), "", None, runs[figure])]
+        return section
+
+    part = Part(lambda runs, _: [partial(compute, runs)], lambda runs: runs.request(figure))
+    report = paper(part).reproduce(tmp_path, cell="Table 3, 3")
+    assert [row.own for _, row in report.rows] == [3.0]
 
 
 @pytest.mark.parametrize("threads", [0, -1])
@@ -264,7 +319,8 @@ def test_quick_runs_use_the_quick_sample_sizes(
 ) -> None:
     efforts: list[float] = []
     part: Part = Part(
-        lambda _, __: [Section("Table 1")], lambda runs: efforts.append(runs.sample_sizes)
+        lambda runs, _: [lambda: runs.section("Table 1")],
+        lambda runs: efforts.append(runs.sample_sizes),
     )
     made_up = replace(paper(part), quick=7.0)
     made_up.reproduce(tmp_path, quick=True)

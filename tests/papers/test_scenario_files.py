@@ -4,8 +4,9 @@ import csv
 import importlib
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from tcpcast.answer import Answer
 from tcpcast.cli import main
 from tcpcast.scenario import Scenario, load
 from tcpcast_papers import PAPERS, scenario_files
-from tcpcast_papers.reproduction import Printed, Row, Section, Tolerance
+from tcpcast_papers.reproduction import Printed, Section, Tolerance
 from tcpcast_papers.runner import Paper
 from tcpcast_papers.simulations import RecordedRun, ResultReaders, Runs, simulate_scenario
 
@@ -46,18 +47,33 @@ class Bulk:
         return simulate_scenario(scenario(self.loss), progress)
 
 
-def sections(runs: Runs[None], _: Path) -> list[Section]:
+def sections(runs: Runs[None], _: Path) -> list[Callable[[], Section]]:
     """Return a table in kbit/s, and one with a ratio of both runs."""
-    rates = [runs[Bulk(loss)]["goodput_bps"] / 1e3 for loss in LOSSES]
-    rows = [
-        Row((loss, "rate"), "kbit/s", Printed("1000"), rate, tolerance=Tolerance(relative=10.0))
-        for loss, rate in zip(LOSSES, rates, strict=True)
+    return [lambda: rate_section(runs), lambda: ratio_section(runs)]
+
+
+def rate_kbps(runs: Runs[None], loss: str) -> float:
+    return runs[Bulk(loss)]["goodput_bps"] / 1e3
+
+
+def rate_section(runs: Runs[None]) -> Section:
+    section = runs.section("Table 1. Rates", ("loss", "quantity"))
+    for loss in LOSSES:
+        section.rows += runs.value((loss, "rate"), "kbit/s", rate_kbps, runs, loss)
+    section.rows = [
+        replace(row, published=Printed("1000"), tolerance=Tolerance(relative=10.0))
+        for row in section.rows
     ]
-    ratio = Row(("ratio",), "1", None, rates[0] / rates[1])
-    return [
-        Section("Table 1. Rates", ("loss", "quantity"), rows),
-        Section("Table 2. Ratios", ("quantity",), [ratio]),
-    ]
+    return section
+
+
+def ratio_section(runs: Runs[None]) -> Section:
+    section = runs.section("Table 2. Ratios", ("quantity",))
+    first, second = LOSSES
+    section.rows += runs.value(
+        ("ratio",), "1", lambda: rate_kbps(runs, first) / rate_kbps(runs, second)
+    )
+    return section
 
 
 def request(runs: Runs[None]) -> None:
@@ -110,9 +126,11 @@ def test_run_of_a_written_file_prints_the_value_of_its_row(
     lines = index(tmp_path / "runs")
     assert [(line["file"], line["section"], line["row"]) for line in lines] == [
         ("table-1-0.5-percent-rate.toml", "Table 1", "0.5% | rate"),
+        ("table-1-0.5-percent-rate.toml", "Table 2", "ratio"),
         ("table-1-1-percent-rate.toml", "Table 1", "1% | rate"),
+        ("table-1-1-percent-rate.toml", "Table 2", "ratio"),
     ]
-    for line in lines:
+    for line in lines[::2]:
         assert (line["metric"], line["unit"], line["published"]) == (
             "goodput_bps",
             "kbit/s",
@@ -151,22 +169,35 @@ def test_foreign_index_is_rejected_before_the_simulations(
 def test_run_belongs_to_the_section_that_reads_it(
     made_up: Callable[..., Paper[Any, Any]], tmp_path: Path
 ) -> None:
-    def one_by_one(runs: Runs[None], _: Path) -> Iterator[Section]:
-        for number, loss in enumerate(LOSSES, 1):
-            yield Section(f"Figure {number}. Twice the rate", ("loss",), [
-                Row((loss,), "bit/s", None, 2 * runs[Bulk(loss)]["goodput_bps"])
-            ])  # fmt: skip
+    def twice(runs: Runs[None], number: int, loss: str) -> Section:
+        section = runs.section(f"Figure {number}. Twice the rate", ("loss",))
+        section.remarks = [f"{2 * rate_kbps(runs, loss)} kbit/s"]
+        return section
 
-    for computed, expected in (
-        (one_by_one, ["Figure 1", "Figure 2"]),
-        (lambda *given: list(one_by_one(*given)), ["Figure 1; Figure 2"] * 2),
-    ):
-        made_up(computed).reproduce(tmp_path / "page", scenarios=tmp_path / "runs")
-        lines = index(tmp_path / "runs")
-        assert [line["section"] for line in lines] == expected
-        assert {(line["row"], line["own"], line["metric"]) for line in lines} == {
-            ("", "", "send_rate_pps")
-        }
+    def figures(runs: Runs[None], _: Path) -> list[Callable[[], Section]]:
+        return [partial(twice, runs, number, loss) for number, loss in enumerate(LOSSES, 1)]
+
+    made_up(figures).reproduce(tmp_path / "page", scenarios=tmp_path / "runs")
+    lines = index(tmp_path / "runs")
+    assert [line["section"] for line in lines] == ["Figure 1", "Figure 2"]
+    assert {(line["row"], line["own"], line["metric"]) for line in lines} == {
+        ("", "", "send_rate_pps")
+    }
+
+
+def test_commands_of_a_cell_repeat_its_simulations(
+    command: Callable[..., int],  # noqa: ARG001 - reproduces the paper with two runs
+    tmp_path: Path,
+    capsys: Capture,
+) -> None:
+    assert main(["reproduce", "engset", "--cell", "Table 1, 1%", "--scenarios", "runs"]) == 0
+    out = capsys.readouterr().out
+    assert "Table 2" not in out
+    assert out.endswith(
+        "Repeat with:\n  tcpcast run runs/table-1-1-percent-rate.toml --engine packet\n"
+    )
+    assert [line["row"] for line in index(tmp_path / "runs")] == ["1% | rate"]
+    assert not (tmp_path / "engset-paper").exists()
 
 
 def test_names_are_safe_and_unique(tmp_path: Path) -> None:
@@ -179,12 +210,14 @@ def test_names_are_safe_and_unique(tmp_path: Path) -> None:
         for loss in losses
     ]
     # Equal scenarios have one file, in the order of the first section.
-    assert scenario_files.write(runs, tmp_path / "runs") == []
+    errors: list[str] = []
+    scenario_files.write(runs, tmp_path / "runs", errors)
+    assert errors == []
     names = {path.name for path in (tmp_path / "runs").glob("*.toml")}
     assert names == {f"table-1-loss-{loss[0]}-percent.toml" for loss in losses}
     assert {load(tmp_path / "runs" / name) for name in names} == set(map(scenario, losses))
     other = RecordedRun(scenario("4%"), "packet", {})
-    scenario_files.write([(other, ResultReaders([section[titles[3]]]))], tmp_path / "other")
+    scenario_files.write([(other, ResultReaders([section[titles[3]]]))], tmp_path / "other", [])
     assert [path.name for path in (tmp_path / "other").glob("*.toml")] == ["gr-e-5-percent.toml"]
 
 
@@ -199,7 +232,9 @@ def test_lightest_runs_of_a_paper_give_the_same_numbers(name: str, tmp_path: Pat
     runs._jobs = {key: runs._jobs[key] for key in lightest}
     runs.simulate()
     recorded = list(runs.recorded_runs())
-    assert scenario_files.write(recorded, tmp_path) == []
+    errors: list[str] = []
+    scenario_files.write(recorded, tmp_path, errors)
+    assert errors == []
     expected: defaultdict[str, dict[str, str]] = defaultdict(dict)
     for line in index(tmp_path):
         expected[line["file"]][line["metric"]] = line["value"]

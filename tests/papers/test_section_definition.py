@@ -30,8 +30,8 @@ def section(*quantities: Quantity[Runs[None], Line]) -> Section:
         quantities,
         notes=lambda runs: [f"{len(runs)} simulations"],
     )
-    (result,) = sheet.sections(Runs(None), Path())
-    return result
+    (compute,) = sheet.sections(Runs(None), Path())
+    return compute()
 
 
 def quantity(value: float, **more: object) -> Quantity[Runs[None], Line]:

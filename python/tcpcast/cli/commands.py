@@ -340,6 +340,12 @@ REPRODUCE = Command(
             completion=complete_paper,
         ),
         Option("quick", "", "Use shorter runs, with wider intervals."),
+        Option(
+            "cell",
+            "NAME",
+            "Compute only these rows, such as 'Table 6, N = 82, rate'; write no page.",
+            default="",
+        ),
         replace(
             OUT,
             metavar="DIR|FILE",

@@ -32,6 +32,7 @@ def reproduce(  # noqa: PLR0913 - one parameter per option
     context: typer.Context,
     name: str,
     quick: bool,
+    cell: str,
     out: list[str] | None,
     scenarios: str | None,
     measurements: list[str] | None,
@@ -41,10 +42,16 @@ def reproduce(  # noqa: PLR0913 - one parameter per option
 ) -> None:
     """Print computed and published results of a paper side by side, and write a page."""
     directory, reports = split_folder_from_reports(out)
+    if cell and directory:
+        raise TcpcastError(
+            f"--out {directory} requires a whole reproduction; omit --cell, or use --out FILE.html"
+        )
     folder = Path(directory or f"{name}-paper")
     run = _reproduction_of(name, measurements or [])
     if scenarios is not None:
         run = functools.partial(run, scenarios=Path(scenarios))
+    if cell:
+        run = functools.partial(run, cell=cell)
     check_report_files(reports, force=force)
     report = _run_reproduction(run, folder, quick=quick, threads=threads, force=force)
     if as_json:
@@ -59,6 +66,8 @@ def reproduce(  # noqa: PLR0913 - one parameter per option
         print_message(f"wrote {report.page}")
     if scenarios is not None and not (report.interrupted or report.write_errors):
         print_message(f"wrote scenarios and their index.csv to {scenarios}")
+    if cell and not as_json:
+        print("Repeat with:", *(report.commands or [typed_command_text(context)]), sep="\n  ")
     if not report.interrupted:
         document = functools.partial(report.document, typed_command_text(context))
         write_reports(document, reports, force=force)

@@ -9,6 +9,7 @@ first, which frees a slot, so the retransmission is hardly ever lost.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,15 +17,16 @@ import numpy as np
 from tcpcast_papers.engset import published
 from tcpcast_papers.engset.comparison_rows import AVERAGES, interval_rate_reader
 from tcpcast_papers.engset.losses import TABLE7_READERS, WINDOW_44
-from tcpcast_papers.reproduction import Row, Section
+from tcpcast_papers.reproduction import Row
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from tcpcast_papers.engset.runs import Runs
     from tcpcast_papers.engset.sample import Read, Sample
     from tcpcast_papers.engset.settings import Setting
+    from tcpcast_papers.reproduction import Section
 
 OTHER_RTTS_MS = (50.0, 49.999)
 """RTT0, with which retransmissions after 1 s meet departures, and an RTT that is 1 us shorter."""
@@ -59,28 +61,27 @@ def request(runs: Runs) -> None:
         runs.request(changed, checked=True, plotted=False)
 
 
-def sections(runs: Runs, _: Path) -> list[Section]:
+def sections(runs: Runs, _: Path) -> list[Callable[[], Section]]:
     """Return the values with the base RTT of all tables and with the other RTTs."""
-    section = Section(
+    return [partial(_section, runs)]
+
+
+def _section(runs: Runs) -> Section:
+    section = runs.section(
         "The base RTT of 10M2M",
         ("table", "quantity"),
         others=tuple(f"{rtt:g} ms" for rtt in OTHER_RTTS_MS),
     )
     for quantity in _TABLE7_QUANTITIES:
-        line = published.published_table(7).line_with(quantity=quantity)
-        own, *others = (
-            sample.mean(TABLE7_READERS[quantity]) for sample in _samples_by_rtt(runs, WINDOW_44)
-        )
-        note = f"published: {line['measured']}"
-        section.rows.append(
-            Row(("7", quantity), line["unit"], None, own, note=note, others=tuple(others))
-        )
+        section.rows += runs.row(("7", quantity), _table7_row, runs, quantity)
     for each in _RATE_SETTINGS:
         name = f"{each.distribution}, B = {each.buffer_pkts}"
         text = f"{name}: rms difference of the rates, files up to {_LONGEST_FILE_PKTS} packets"
-        section.rows.append(_rms_difference_row(runs, ("9", text), _printed_rates(each)))
+        make = partial(_rms_difference_row, runs, ("9", text), _printed_rates(each))
+        section.rows += runs.row(("9", text), make)
     text = f"rms difference of the losses, B up to {_LOSSY_BUFFERS_PKTS[-1]} packets"
-    section.rows.append(_rms_difference_row(runs, ("10", text), _printed_losses()))
+    make = partial(_rms_difference_row, runs, ("10", text), _printed_losses())
+    section.rows += runs.row(("10", text), make)
     section.remarks = [
         f"All tables use {WINDOW_44.simulated_rtt_ms:g} ms, the RTT0 of 50 ms without the "
         "transmission times of acks. The paper's text adds up the transmission times of data "
@@ -94,7 +95,16 @@ def sections(runs: Runs, _: Path) -> list[Section]:
         "The packaged scenario web-10mbit has an RTT of exactly 50 ms, so its retransmissions "
         "arrive at the instants of departures.",
     ]
-    return [section]
+    return section
+
+
+def _table7_row(runs: Runs, quantity: str) -> Row:
+    line = published.published_table(7).line_with(quantity=quantity)
+    own, *others = (
+        sample.mean(TABLE7_READERS[quantity]) for sample in _samples_by_rtt(runs, WINDOW_44)
+    )
+    note = f"published: {line['measured']}"
+    return Row(("7", quantity), line["unit"], None, own, note=note, others=tuple(others))
 
 
 def _samples_by_rtt(runs: Runs, each: Setting) -> Iterator[Sample]:

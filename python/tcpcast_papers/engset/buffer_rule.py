@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import TYPE_CHECKING
 
 from tcpcast.models.engset import (
@@ -14,7 +15,7 @@ from tcpcast.models.engset import (
 )
 
 from tcpcast_papers.engset import published
-from tcpcast_papers.reproduction import PRINTED_DIGITS, Row, Section
+from tcpcast_papers.reproduction import PRINTED_DIGITS, Row
 
 if TYPE_CHECKING:
     import pathlib
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
     from tcpcast_papers.engset.runs import Runs
     from tcpcast_papers.published import Line
+    from tcpcast_papers.reproduction import Section
 
 SIZES_PKTS = (5, 12, 22, 36, 80, 120, 500, 1000)
 RTTS_S = (0.050, 0.300)
@@ -109,9 +111,13 @@ def _rule_row(label: tuple[str, ...], rate_bps: float, line: Line) -> Row:
     )
 
 
-def sections(_: Runs, __: pathlib.Path) -> list[Section]:
+def sections(runs: Runs, _: pathlib.Path) -> list[Callable[[], Section]]:
     """Return Table 5 and the two values in the text."""
-    section = Section(published.published_table(5).title, ("C", "rule"))
+    return [partial(_section, runs)]
+
+
+def _section(runs: Runs) -> Section:
+    section = runs.section(published.published_table(5).title, ("C", "rule"))
     for line in published.published_table(5):
         rate = 1e6 * line.value("rate_mbps")
         label = (f"{line['rate_mbps']}M", f"{line['rule']}-rule")
@@ -141,7 +147,7 @@ def sections(_: Runs, __: pathlib.Path) -> list[Section]:
         "the paper "
         "mixes two methods.",
     ]
-    return [section]
+    return section
 
 
 _TEXT_SIZE_AND_RTT = (500, 0.050)

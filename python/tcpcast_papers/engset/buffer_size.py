@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from tcpcast_papers import drawing
@@ -19,9 +20,9 @@ from tcpcast_papers.engset.rounded_size_distributions import SizeDistribution
 from tcpcast_papers.engset.sample import interval_reader
 from tcpcast_papers.engset.settings import read_setting
 from tcpcast_papers.engset.theory import solve_model
-from tcpcast_papers.reproduction import Row, Section
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from matplotlib.axes import Axes
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from tcpcast_papers.engset.runs import Runs
     from tcpcast_papers.engset.settings import Setting
     from tcpcast_papers.published import Line
+    from tcpcast_papers.reproduction import Row, Section
 
 BUFFERS_PKTS = (50, 75, 100, 150, 200, 300, 500, 750)
 DISTRIBUTIONS = ("EE(7)", "E")
@@ -51,7 +53,8 @@ def request(runs: Runs) -> None:
         ),
         checked=True,
     )
-    runs.request((_setting_with_buffer("EP", b) for b in (50, 150, 750)), checked=True)
+    sparse = (_setting_with_buffer("EP", b) for b in (50, 150, 750))
+    runs.request(sparse, checked=True, plotted=False)
     runs.request(
         _setting_with_buffer(distribution, b, MODERATE_LOAD_SOURCES)
         for distribution in DISTRIBUTIONS
@@ -59,13 +62,17 @@ def request(runs: Runs) -> None:
     )
 
 
-def sections(runs: Runs, folder: Path) -> list[Section]:
+def sections(runs: Runs, folder: Path) -> list[Callable[[], Section]]:
     """Return Tables 9 and 10, and Table 10 with 82 sources (a load of 100 %)."""
-    return [_table9(runs), _table10(runs), _rate_by_buffer_section(runs, folder)]
+    return [
+        partial(_table9, runs),
+        partial(_table10, runs),
+        partial(_rate_by_buffer_section, runs, folder),
+    ]
 
 
 def _table9(runs: Runs) -> Section:
-    section = Section(
+    section = runs.section(
         published.published_table(9).title, ("distribution", "B", "interval", "quantity")
     )
     for line in published.published_table(9):
@@ -88,7 +95,7 @@ def _interval_rates(line: Line, runs: Runs) -> list[Row]:
     each, low = _setting_with_buffer(distribution, buffer), int(line["low_pkts"])
     label = (distribution, str(buffer), published.interval_text(low, line.integer("high_pkts")))
     sample = runs.sample(each)
-    rate = sample.row(
+    rate = sample.rows(
         (*label, "rate"),
         "kbit/s",
         line.printed("rate_kbps"),
@@ -97,16 +104,15 @@ def _interval_rates(line: Line, runs: Runs) -> list[Row]:
         note=line.note,
     )
     if not line["stalled_percent"]:
-        return [rate]
+        return rate
     share = interval_reader(low, "timeout_time_share", 100)
-    stalled = sample.row(
+    return rate + sample.rows(
         (*label, "time in TO"),
         "%",
         line.printed("stalled_percent"),
         share,
         causes=[(SINCE_OWN_TRANSMISSION, sample, count_since_last_transmission(share, low))],
     )
-    return [rate, stalled]
 
 
 def _printed_rates(line: Line) -> tuple[float, ...]:
@@ -118,7 +124,7 @@ def _printed_rates(line: Line) -> tuple[float, ...]:
 
 
 def _table10(runs: Runs) -> Section:
-    section = Section(published.published_table(10).title, ("distribution", "B", "quantity"))
+    section = runs.section(published.published_table(10).title, ("distribution", "B", "quantity"))
     for line in published.published_table(10):
         label = (line["distribution"], line["buffer_pkts"])
         each = _setting_with_buffer(line["distribution"], int(line["buffer_pkts"]))
@@ -139,33 +145,38 @@ def _table10(runs: Runs) -> Section:
 
 
 def _rate_by_buffer_section(runs: Runs, folder: Path) -> Section:
-    section = Section(
+    section = runs.section(
         "The surprising observation of Table 10: delay and loss compensate each other",
         ("N", "distribution", "quantity"),
     )
+    for sources in (HIGH_LOAD_SOURCES, MODERATE_LOAD_SOURCES):
+        for distribution in DISTRIBUTIONS:
+            label = (str(sources), distribution, "largest over smallest rate, minus 1")
+            section.rows += runs.value(
+                label, "%", _rate_spread_percent, runs, distribution, sources
+            )
     figure, panels = drawing.create_panels(2, width=5.0)
     for axes, sources in zip(panels, (HIGH_LOAD_SOURCES, MODERATE_LOAD_SOURCES), strict=True):
         _draw_rates(axes, runs, sources)
     section.figures.append(drawing.Plot(figure, folder / "table10.png"))
-    spread = {}
-    for sources in (HIGH_LOAD_SOURCES, MODERATE_LOAD_SOURCES):
-        for distribution in DISTRIBUTIONS:
-            rates = [
-                1e-3 * _simulated_rate_bps(runs, distribution, b, sources) for b in BUFFERS_PKTS
-            ]
-            spread[sources, distribution] = 100 * (max(rates) / min(rates) - 1)
-            label = (str(sources), distribution, "largest over smallest rate, minus 1")
-            section.rows.append(Row(label, "%", None, spread[sources, distribution]))
+    spread = {
+        name: _rate_spread_percent(runs, name, MODERATE_LOAD_SOURCES) for name in ("E", "EE(7)")
+    }
     section.remarks = [
         "With 134 sources the mean rate hardly depends on the buffer: the waiting time in a large "
         "buffer costs as much as the recovery time after drops at a small buffer. At a load of "
         "163.5 % the link is always busy, so a cycle of N sources always takes ON + OFF = N 8FP/C. "
         "Drops occur before the link and use none of its capacity.",
-        f"With 82 sources (100.1 %) the rate varies by {spread[MODERATE_LOAD_SOURCES, 'E']:.0f} % "
-        f"(E) and {spread[MODERATE_LOAD_SOURCES, 'EE(7)']:.0f} % (EE(7)) over the same buffers. "
+        f"With 82 sources (100.1 %) the rate varies by {spread['E']:.0f} % (E) and "
+        f"{spread['EE(7)']:.0f} % (EE(7)) over the same buffers. "
         "The paper attributes the compensation to the very high load.",
     ]
     return section
+
+
+def _rate_spread_percent(runs: Runs, distribution: str, sources: int) -> float:
+    rates = [_simulated_rate_bps(runs, distribution, b, sources) for b in BUFFERS_PKTS]
+    return 100 * (max(rates) / min(rates) - 1)
 
 
 def _simulated_rate_bps(runs: Runs, distribution: str, buffer_pkts: int, sources: int) -> float:

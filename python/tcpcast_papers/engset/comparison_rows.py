@@ -27,9 +27,10 @@ def printed_average_rows(
 ) -> list[Row]:
     """Return a row for each average of :data:`AVERAGES` that the line prints."""
     return [
-        runs.sample(each).row((*label, name), unit, line.printed(column), read)
+        row
         for name, (column, unit, read) in AVERAGES.items()
         if line.cells.get(column)
+        for row in runs.sample(each).rows((*label, name), unit, line.printed(column), read)
     ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,14 +12,16 @@ from tcpcast_papers.engset import published
 from tcpcast_papers.engset.rates import setting_with_window_and_load
 from tcpcast_papers.engset.rounded_size_distributions import SizeDistribution
 from tcpcast_papers.engset.settings import CONNECTIONS
-from tcpcast_papers.reproduction import PRINTED_DIGITS, Row, Section, Tolerance
+from tcpcast_papers.reproduction import PRINTED_DIGITS, Row, Tolerance
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from tcpcast_papers.engset.runs import Runs
     from tcpcast_papers.engset.settings import Setting
     from tcpcast_papers.published import Line
+    from tcpcast_papers.reproduction import Section
 
 SHARE = Tolerance(relative=0.1, absolute=0.05)
 """Tolerance of a measured share of files, in %: 10 % of the share or 0.05 points."""
@@ -38,15 +41,20 @@ def request(runs: Runs) -> None:
     runs.request([_setting(12, "EE(7)")])
 
 
-def sections(runs: Runs, folder: Path) -> list[Section]:
+def sections(runs: Runs, folder: Path) -> list[Callable[[], Section]]:
     """Return Table 1 and Figure 3."""
-    return [_table1(runs), _figure3(runs, folder)]
+    return [partial(_table1, runs), partial(_figure3, runs, folder)]
 
 
 def _table1(runs: Runs) -> Section:
-    section = Section(published.published_table(1).title, ("F", "distribution", "interval"))
+    section = runs.section(published.published_table(1).title, ("F", "distribution", "interval"))
     for line in published.published_table(1):
-        section.rows.append(_share_row(line, runs))
+        size, distribution, low = (
+            line[name] for name in ("mean_size_pkts", "distribution", "low_pkts")
+        )
+        interval = published.interval_text(int(low), line.integer("high_pkts"))
+        label = (size, distribution, interval)
+        section.rows += runs.row(label, _share_row, line, label, runs)
     section.remarks = [
         "Own values are from the exact distribution, rounded to the nearest packet. The note gives "
         "the share of the simulated files, and the published and own mean sizes in the interval. "
@@ -62,7 +70,7 @@ def _table1(runs: Runs) -> Section:
     return section
 
 
-def _share_row(line: Line, runs: Runs) -> Row:
+def _share_row(line: Line, label: tuple[str, ...], runs: Runs) -> Row:
     size, distribution = int(line["mean_size_pkts"]), line["distribution"]
     low, high = int(line["low_pkts"]), line.integer("high_pkts")
     each = _setting(size, distribution)
@@ -71,7 +79,7 @@ def _share_row(line: Line, runs: Runs) -> Row:
     means = f"mean {line['mean_in_interval_pkts'] or '–'}, own {exact.mean(low, high):.1f}"
     note = f"drawn {drawn:.3g} %; {means}" + (f"; {line.note}" if line.misprint else "")
     return Row(
-        (str(size), distribution, published.interval_text(low, high)),
+        label,
         "%",
         line.printed("share_percent"),
         100 * exact.share(low, high),
@@ -87,7 +95,7 @@ def drawn_share_percent(runs: Runs, each: Setting, low_pkts: int) -> float:
 
 
 def _figure3(runs: Runs, folder: Path) -> Section:
-    section = Section(
+    section = runs.section(
         "Figure 3. File size distributions for F = 12 packets", ("distribution", "quantity")
     )
     figure, (axes,) = drawing.create_panels(1, width=6.4, height=4.2)

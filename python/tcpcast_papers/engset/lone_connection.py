@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from tcpcast.models.engset import (
@@ -16,13 +17,15 @@ from tcpcast.models.engset import (
 from tcpcast_papers.engset import published
 from tcpcast_papers.engset.sample import metric_reader
 from tcpcast_papers.engset.settings import read_setting
-from tcpcast_papers.reproduction import PRINTED_DIGITS, Row, Section
+from tcpcast_papers.reproduction import PRINTED_DIGITS, Row
 
 if TYPE_CHECKING:
     import pathlib
+    from collections.abc import Callable
 
     from tcpcast_papers.engset.runs import Runs
     from tcpcast_papers.published import Line
+    from tcpcast_papers.reproduction import Section
 
 SPECIAL_OFF_S = 5.0
 
@@ -71,13 +74,14 @@ def request(runs: Runs) -> None:
     )
 
 
-def sections(runs: Runs, _: pathlib.Path) -> list[Section]:
+def sections(runs: Runs, _: pathlib.Path) -> list[Callable[[], Section]]:
     """Return Tables 2 and 3 and the values of sections 4.2 and 4.4."""
-    return [_table2(), _table3(), _special_case_section(runs), _lone_queue_section(runs)]
+    made = (_table2, _table3, _special_case_section, _lone_queue_section)
+    return [partial(each, runs) for each in made]
 
 
-def _table2() -> Section:
-    section = Section(published.published_table(2).title, ("C", "RTT", "WR", "quantity"))
+def _table2(runs: Runs) -> Section:
+    section = runs.section(published.published_table(2).title, ("C", "RTT", "WR", "quantity"))
     for line in published.published_table(2):
         label = (f"{line['rate_mbps']}M", f"{line['rtt_ms']} ms", line["receiver_window_pkts"])
         beta = line.value("rtt_ms") / line.value("delta_ms")
@@ -116,8 +120,8 @@ def example_beta(line: Line) -> float:
     return min(beta for beta in PAPER_BETAS if low < beta < high)
 
 
-def _table3() -> Section:
-    section = Section(published.published_table(3).title, ("F", "condition", "quantity"))
+def _table3(runs: Runs) -> Section:
+    section = runs.section(published.published_table(3).title, ("F", "condition", "quantity"))
     for line in published.published_table(3):
         window = int(line["window_high_pkts"] or 44)
         beta = example_beta(line)
@@ -154,7 +158,7 @@ def _special_case_section(runs: Runs) -> Section:
     narrow = isolated_connection(path=path, size_pkts=347, receiver_window_pkts=8)
     again = wide.queue_rounds * path.rtt0_s + wide.queue_tail_pkts * path.slowest_delta_s
     scenario_rtt = read_setting(_name_fixed_size_setting(54)).scenario().populations[0].rtt_s
-    section = Section("Section 4.2. The special case and its spurious timeouts", ("quantity",))
+    section = runs.section("Section 4.2. The special case and its spurious timeouts", ("quantity",))
     own = {
         "special_rtt": 1e3 * scenario_rtt,
         "special_beta": path.beta,
@@ -170,8 +174,8 @@ def _special_case_section(runs: Runs) -> Section:
     hit = dict(zip(sizes.tolist(), packets.tolist(), strict=True))
     for size in (54, 106):
         section.rows.append(_row_of_value_in_text(f"spurious_{size}", hit[size], "simulated"))
-        simulated = first_timed_out_packet(runs, size)
-        section.rows.append(_row_of_value_in_text(f"spurious_{size}", simulated, "simulated"))
+        label = (published.values_printed_in_text().line_with(key=f"spurious_{size}")["quantity"],)
+        section.rows += runs.row(label, _simulated_timeout_row, runs, size)
     section.remarks = [
         "ON times and rates are calculated with RTT0 = 341.83 ms, as printed.",
         "With a window of 44 packets up to 35 packets wait at the 128 kbit/s link, for 1260 ms "
@@ -181,6 +185,11 @@ def _special_case_section(runs: Runs) -> Section:
         f"Simulated: {_timeouts_text(runs)}.",
     ]
     return section
+
+
+def _simulated_timeout_row(runs: Runs, size: int) -> Row:
+    simulated = first_timed_out_packet(runs, size)
+    return _row_of_value_in_text(f"spurious_{size}", simulated, "simulated")
 
 
 def _timeouts_text(runs: Runs) -> str:
@@ -215,7 +224,7 @@ def _row_of_value_in_text(key: str, own: float | None, note: str = "") -> Row:
 
 
 def _lone_queue_section(runs: Runs) -> Section:
-    section = Section("Section 4.4. The queue of a single connection", ("quantity",))
+    section = runs.section("Section 4.4. The queue of a single connection", ("quantity",))
     text = published.values_printed_in_text()
     for window in (44, 12):
         result = lone_queue(
@@ -242,14 +251,12 @@ def _lone_queue_section(runs: Runs) -> Section:
         )
         line = text.line_with(key=f"single_queue_w{window}_measured")
         sample = runs.sample(read_setting(_name_exponential_size_setting(window)))
-        section.rows.append(
-            sample.row(
-                (line["quantity"],),
-                "packets",
-                line.printed("value"),
-                metric_reader("queue_mean_pkts"),
-                note="simulated, exponential sizes",
-            )
+        section.rows += sample.rows(
+            (line["quantity"],),
+            "packets",
+            line.printed("value"),
+            metric_reader("queue_mean_pkts"),
+            note="simulated, exponential sizes",
         )
     section.remarks = [
         "The simulations exchange the rates of bottleneck and egress, so that the queue is at the "

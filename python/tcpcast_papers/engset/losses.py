@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,16 +18,19 @@ from tcpcast_papers.engset.comparison_rows import (
 from tcpcast_papers.engset.sample import interval_reader, metric_reader, recovery_reader
 from tcpcast_papers.engset.settings import read_setting
 from tcpcast_papers.engset.theory import solve_model
-from tcpcast_papers.reproduction import PRINTED_DIGITS, Row, Section
+from tcpcast_papers.reproduction import PRINTED_DIGITS, Row
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from tcpcast.answer import Answer
 
     from tcpcast_papers.engset.runs import Runs
     from tcpcast_papers.engset.sample import Read, Sample
+    from tcpcast_papers.engset.settings import Setting
     from tcpcast_papers.published import Line
+    from tcpcast_papers.reproduction import Section
 
 WINDOW_44 = read_setting("F12-N134-10M2M-R50-EE(7)-W44-B150")
 WINDOW_12 = read_setting("F12-N134-10M2M-R50-EE(7)-W12-B150")
@@ -42,21 +47,29 @@ def request(runs: Runs) -> None:
     runs.request([WINDOW_44, WINDOW_12, EXPONENTIAL_SIZES], checked=True)
 
 
-def sections(runs: Runs, folder: Path) -> list[Section]:
+def sections(runs: Runs, folder: Path) -> list[Callable[[], Section]]:
     """Return Figure 14, Table 7, Figures 15 and 16 and Table 8."""
     return [
-        _figure14(runs, folder),
-        _table7(runs),
-        _figure15(runs, folder),
-        _figure16(runs, folder),
-        _table8(runs),
+        partial(_figure14, runs, folder),
+        partial(_table7, runs),
+        partial(_figure15, runs, folder),
+        partial(_figure16, runs, folder),
+        partial(_table8, runs),
     ]
 
 
 def _figure14(runs: Runs, folder: Path) -> Section:
-    section = Section(
+    section = runs.section(
         "Figure 14. Proportion of dropped packets per sequence number", ("WR", "quantity")
     )
+    for each in (WINDOW_44, WINDOW_12):
+        window = each.receiver_window_pkts
+        _, unit, read = AVERAGES["loss"]
+        label = (str(window), "loss")
+        printed = published.value_printed_in_text(f"loss_w{window}")
+        section.rows += runs.sample(each).rows(label, unit, printed, read)
+        label = (str(window), "drops of packet 2 per drop of packet 1")
+        section.rows += runs.value(label, "1", _second_drops_per_first, runs, each)
     figure, panels = drawing.create_panels(2, width=5.0, share_y=True)
     for axes, each in zip(panels, (WINDOW_44, WINDOW_12), strict=True):
         table = runs[each].tables["drops_by_sequence"]
@@ -81,26 +94,16 @@ def _figure14(runs: Runs, folder: Path) -> Section:
         axes.set_xlabel("sequence number")
     panels[0].set_ylabel("dropped, % of those sent")
     section.figures.append(drawing.Plot(figure, folder / "figure14.png"))
-    for each in (WINDOW_44, WINDOW_12):
-        window = each.receiver_window_pkts
-        _, unit, read = AVERAGES["loss"]
-        label = (str(window), "loss")
-        row = runs.sample(each).row(
-            label,
-            unit,
-            published.value_printed_in_text(f"loss_w{window}"),
-            read,
-        )
-        section.rows.append(row)
-        first, second = drop_share(runs[each], 1), drop_share(runs[each], 2)
-        label = (str(window), "drops of packet 2 per drop of packet 1")
-        section.rows.append(Row(label, "1", None, second / first))
     section.remarks = [
         "In slow start, packets arrive in pairs, back to back from a 100 Mbit/s link. The second "
         "packet of a pair is dropped far more often than the first. Later packets of a file all "
         "have about the same loss.",
     ]
     return section
+
+
+def _second_drops_per_first(runs: Runs, each: Setting) -> float:
+    return drop_share(runs[each], 2) / drop_share(runs[each], 1)
 
 
 def drop_share(answer: Answer, sequence: int) -> float:
@@ -163,13 +166,13 @@ def _other_interpretations() -> dict[str, dict[str, Read]]:
 
 
 def _table7(runs: Runs) -> Section:
-    section = Section(published.published_table(7).title, ("quantity",))
+    section = runs.section(published.published_table(7).title, ("quantity",))
     sample, others = runs.sample(WINDOW_44), _other_interpretations()
     result = solve_model(WINDOW_44)
     theory = {"connection rate": 1e-3 * result.rate_bps, "ON time": 1e3 * result.on_time_s}
     for line in published.published_table(7):
         name, unit = line["quantity"], line["unit"]
-        row = sample.row(
+        section.rows += sample.rows(
             (name,),
             unit,
             line.printed("measured"),
@@ -177,13 +180,12 @@ def _table7(runs: Runs) -> Section:
             note=line.note,
             causes=[(reason, sample, read) for reason, read in others.get(name, {}).items()],
         )
-        section.rows.append(row)
         if name in theory:
             label, value = f"theory: {name}", theory[name]
             printed = line.printed("theory")
             section.rows.append(Row((label,), unit, printed, value, tolerance=PRINTED_DIGITS))
         for reading, read in others.get(name, {}).items():
-            section.rows.append(sample.row((f"{name}: {reading}",), unit, None, read))
+            section.rows += sample.rows((f"{name}: {reading}",), unit, None, read)
     section.remarks = [
         f"{WINDOW_44.name}. A timeout of one of the last three packets counts as TOend if the "
         "whole file has been sent. Otherwise, a timeout of packet 1 or 2 counts as TObeg. Nearly "
@@ -199,9 +201,19 @@ def _table7(runs: Runs) -> Section:
 
 
 def _figure15(runs: Runs, folder: Path) -> Section:
-    section = Section(
+    section = runs.section(
         "Figure 15. Retransmissions in a recovery, and packets sent at its end", ("WR", "quantity")
     )
+    for each, bursts in (
+        (WINDOW_44, {1: "", 2: "burst_2_w44", 3: "burst_3_w44"}),
+        (WINDOW_12, {7: "burst_7_w12"}),
+    ):
+        for packets, key in bursts.items():
+            printed = published.value_printed_in_text(key) if key else None
+            label = (str(each.receiver_window_pkts), f"bursts of {packets} packets, share of all")
+            section.rows += runs.sample(each).rows(
+                label, "%", printed, _burst_share_reader(packets)
+            )
     figure, panels = drawing.create_panels(2, width=5.0)
     shown = (
         ("recovery_retransmissions", "retransmissions in a recovery"),
@@ -220,21 +232,6 @@ def _figure15(runs: Runs, folder: Path) -> Section:
         axes.legend(frameon=False)
     panels[0].set_ylabel("share of recoveries (%)")
     section.figures.append(drawing.Plot(figure, folder / "figure15.png"))
-    for each, bursts in (
-        (WINDOW_44, {1: "", 2: "burst_2_w44", 3: "burst_3_w44"}),
-        (WINDOW_12, {7: "burst_7_w12"}),
-    ):
-        for packets, key in bursts.items():
-            printed = published.value_printed_in_text(key) if key else None
-            label = (str(each.receiver_window_pkts), f"bursts of {packets} packets, share of all")
-            section.rows.append(
-                runs.sample(each).row(
-                    label,
-                    "%",
-                    printed,
-                    _burst_share_reader(packets),
-                )
-            )
     section.remarks = [
         "Most recoveries repair one packet. After the final ack of such a recovery, ssthresh - 1 "
         "packets are outstanding. The sender then sends one packet if cwnd becomes ssthresh, or "
@@ -261,23 +258,22 @@ def _recovery_distribution(answer: Answer, name: str) -> tuple[np.ndarray, np.nd
 
 
 def _figure16(runs: Runs, folder: Path) -> Section:
-    section = Section(
+    section = runs.section(
         "Figure 16. Timeouts in slow start by the window at which they occur",
         ("distribution", "quantity"),
     )
+    for each, window in product((WINDOW_44, EXPONENTIAL_SIZES), (1, 2, 3, 4)):
+        label = (each.distribution, f"at W = {window}")
+        section.rows += runs.value(label, "%", _timeouts_at_window, runs, each, window)
     figure, panels = drawing.create_panels(2, width=5.0, share_y=True)
     for axes, each in zip(panels, (WINDOW_44, EXPONENTIAL_SIZES), strict=True):
-        table = runs[each].tables["timeouts_by_window"]
-        share = 100 * table["timeouts"] / table["timeouts"].sum()
-        kept = table["window_pkts"] <= 20
-        axes.bar(table["window_pkts"][kept], share[kept], width=0.8, color=drawing.COLOURS[0])
+        windows, share = _timeout_shares(runs[each])
+        kept = windows <= 20
+        axes.bar(windows[kept], share[kept], width=0.8, color=drawing.COLOURS[0])
         axes.set_title(each.size_and_window, fontsize=10)
         axes.set_xlabel("window (packets)")
         axes.set_xticks(range(1, 21, 1))
         axes.tick_params(axis="x", labelsize=7)
-        for window in (1, 2, 3, 4):
-            own = float(share[table["window_pkts"] == window].sum())
-            section.rows.append(Row((each.distribution, f"at W = {window}"), "%", None, own))
     panels[0].set_ylabel("share of timeouts in slow start (%)")
     section.figures.append(drawing.Plot(figure, folder / "figure16.png"))
     section.remarks = [
@@ -287,8 +283,19 @@ def _figure16(runs: Runs, folder: Path) -> Section:
     return section
 
 
+def _timeouts_at_window(runs: Runs, each: Setting, window: int) -> float:
+    windows, share = _timeout_shares(runs[each])
+    return float(share[windows == window].sum())
+
+
+def _timeout_shares(answer: Answer) -> tuple[np.ndarray, np.ndarray]:
+    """Return windows in packets, and the share of the timeouts in slow start at each, in %."""
+    table = answer.tables["timeouts_by_window"]
+    return table["window_pkts"], 100 * table["timeouts"] / table["timeouts"].sum()
+
+
 def _table8(runs: Runs) -> Section:
-    section = Section(published.published_table(8).title, ("interval", "quantity"))
+    section = runs.section(published.published_table(8).title, ("interval", "quantity"))
     sample = runs.sample(WINDOW_44)
     for line in published.published_table(8):
         if line["low_pkts"]:
@@ -299,8 +306,7 @@ def _table8(runs: Runs) -> Section:
             ("mean size", "mean_size_pkts", metric_reader("mean_size_pkts")),
             ("mean queue", "queue_seen_pkts", metric_reader("queue_mean_pkts")),
         ):
-            label, printed = ("all", name), line.printed(column)
-            section.rows.append(sample.row(label, "packets", printed, read))
+            section.rows += sample.rows(("all", name), "packets", line.printed(column), read)
     section.remarks = [
         f"{WINDOW_44.name}. If Tables 8 and 9 both print a rate, values between the two agree.",
     ]
@@ -323,7 +329,7 @@ def _interval_rows(line: Line, sample: Sample) -> list[Row]:
         distribution="EE(7)", buffer_pkts=150, low_pkts=line["low_pkts"]
     )
     name = published.interval_text(low, line.integer("high_pkts"))
-    rate = sample.row(
+    rows = sample.rows(
         (name, "rate"),
         "kbit/s",
         line.printed("rate_kbps"),
@@ -331,13 +337,7 @@ def _interval_rows(line: Line, sample: Sample) -> list[Row]:
         between=(line.value("rate_kbps"), again.value("rate_kbps")),
         note=f"Table 9: {again['rate_kbps']}",
     )
-    rows = [
-        sample.row(
-            (name, quantity),
-            unit,
-            line.printed(column),
-            interval_reader(low, own, factor),
-        )
-        for quantity, (column, unit, own, factor) in _TABLE8_COLUMNS.items()
-    ]
-    return [rate, *rows]
+    for quantity, (column, unit, own, factor) in _TABLE8_COLUMNS.items():
+        read = interval_reader(low, own, factor)
+        rows += sample.rows((name, quantity), unit, line.printed(column), read)
+    return rows

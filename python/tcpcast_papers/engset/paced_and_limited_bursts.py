@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from tcpcast_papers.engset.losses import WINDOW_44, drop_share
 from tcpcast_papers.engset.rates import setting_with_window_and_load
 from tcpcast_papers.engset.sample import interval_reader, metric_reader
 from tcpcast_papers.engset.settings import read_setting
-from tcpcast_papers.reproduction import Section
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from tcpcast_papers.engset.runs import Runs
     from tcpcast_papers.engset.settings import Setting
-    from tcpcast_papers.reproduction import Row
+    from tcpcast_papers.reproduction import Row, Section
 
 BURST_PKTS = 2
 _SMALL_FILES_LOW_PKTS = 3
@@ -50,53 +50,62 @@ def request(runs: Runs) -> None:
     runs.request(settings, checked=True, plotted=False)
 
 
-def sections(runs: Runs, _: Path) -> list[Section]:
+def sections(runs: Runs, _: Path) -> list[Callable[[], Section]]:
     """Return the sections on paced packets and on limited bursts."""
-    columns = ("setting", "quantity")
-    pacing = Section("Packets paced by the ingress link: 2M10M100M-R50", columns)
-    pacing.rows = [
-        runs.sample(each).row(
+    return [partial(_pacing_section, runs), partial(_burst_section, runs)]
+
+
+def _pacing_section(runs: Runs) -> Section:
+    section = runs.section(
+        "Packets paced by the ingress link: 2M10M100M-R50", ("setting", "quantity")
+    )
+    for each in (WINDOW_44, paced_setting(WINDOW_44)):
+        section.rows += runs.sample(each).rows(
             (each.name, "drops of packet 2 per drop of packet 1"),
             "1",
             None,
             lambda answer: drop_share(answer, 2) / drop_share(answer, 1),
         )
-        for each in (WINDOW_44, paced_setting(WINDOW_44))
-    ]
-    pacing.rows += _change_rows(runs, WINDOW_44, paced_setting(WINDOW_44))
+    section.rows += _change_rows(runs, WINDOW_44, paced_setting(WINDOW_44))
     for each in _figure13_settings():
         change = runs.sample(paced_setting(each)).paired(runs.sample(each))
         label = (paced_setting(each).name, "change of the mean queue")
-        pacing.rows.append(change.row(label, "%", None, metric_reader("queue_mean_pkts")))
+        section.rows += change.rows(label, "%", None, metric_reader("queue_mean_pkts"))
     for wide, narrow in _window_pairs():
         change = runs.sample(wide).paired(runs.sample(narrow))
         label = (wide.name, "3-6: change of the ON time from WR = 12 to 44")
-        pacing.rows.append(
-            change.row(label, "%", None, interval_reader(_SMALL_FILES_LOW_PKTS, "on_time_s"))
-        )
-    pacing.remarks = [
+        read = interval_reader(_SMALL_FILES_LOW_PKTS, "on_time_s")
+        section.rows += change.rows(label, "%", None, read)
+    section.remarks = [
         "The paper prints no numbers for this setting. It states that queues are almost "
         "indiscernible from those of 10M2M, that loss and rate are similar, and that the second "
         "packet is not dropped more often than the first (sections 5.2, 5.4.2 and 5.4.3). Changes "
         "are relative to 10M2M.",
     ]
-    bursts = Section(f"Bursts of at most {BURST_PKTS} packets", columns)
-    bursts.rows = _change_rows(runs, WINDOW_44, replace(WINDOW_44, max_burst_pkts=BURST_PKTS))
-    bursts.remarks = [
+    return section
+
+
+def _burst_section(runs: Runs) -> Section:
+    section = runs.section(f"Bursts of at most {BURST_PKTS} packets", ("setting", "quantity"))
+    section.rows = _change_rows(runs, WINDOW_44, replace(WINDOW_44, max_burst_pkts=BURST_PKTS))
+    section.remarks = [
         f"{WINDOW_44.name} with tcp.rules.max_burst = {BURST_PKTS}. According to section 5.4.3, "
         "the limit does not improve the performance significantly.",
     ]
-    return [pacing, bursts]
+    return section
 
 
 def _change_rows(runs: Runs, base: Setting, changed: Setting) -> list[Row]:
     """Return the changes of loss, rate and ON time in %."""
     change = runs.sample(changed).paired(runs.sample(base))
     return [
-        change.row((changed.name, f"change of the {name}"), "%", None, metric_reader(key))
+        row
         for name, key in (
             ("loss", "loss_ratio"),
             ("rate", "connection_rate_bps"),
             ("ON time", "on_time_s"),
+        )
+        for row in change.rows(
+            (changed.name, f"change of the {name}"), "%", None, metric_reader(key)
         )
     ]

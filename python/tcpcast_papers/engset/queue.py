@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,16 +14,18 @@ from tcpcast_papers.engset.comparison_rows import printed_average_rows, theory_r
 from tcpcast_papers.engset.sample import metric_reader
 from tcpcast_papers.engset.settings import read_setting
 from tcpcast_papers.engset.theory import solve_model, with_load
-from tcpcast_papers.reproduction import Row, Section
+from tcpcast_papers.reproduction import Row, scale_metric
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from matplotlib.axes import Axes
-    from tcpcast.answer import Answer
+    from tcpcast.answer import Answer, Metric
 
     from tcpcast_papers.engset.runs import Runs
     from tcpcast_papers.engset.settings import Setting
+    from tcpcast_papers.reproduction import Section
 
 BUFFER_PKTS = 200
 _TABLE6_SOURCES = (82, 98, 115, 134)
@@ -70,18 +73,23 @@ def request(runs: Runs) -> None:
             for n in _TABLE6_SOURCES
         ),
         checked=True,
+        plotted=False,
     )
     for panel in (*_figure12_panels(), *_figure13_panels()):
         runs.request(panel)
 
 
-def sections(runs: Runs, folder: Path) -> list[Section]:
+def sections(runs: Runs, folder: Path) -> list[Callable[[], Section]]:
     """Return Figure 12, Table 6 and Figure 13."""
-    return [_figure12(runs, folder), _table6(runs), _figure13(runs, folder)]
+    return [
+        partial(_figure12, runs, folder),
+        partial(_table6, runs),
+        partial(_figure13, runs, folder),
+    ]
 
 
 def _table6(runs: Runs) -> Section:
-    section = Section(published.published_table(6).title, ("N", "source", "quantity"))
+    section = runs.section(published.published_table(6).title, ("N", "source", "quantity"))
     for line in published.published_table(6):
         label = (line["sources"], line["source"])
         if line["source"] == "theory":
@@ -103,14 +111,14 @@ def _max_queue_and_drop_rows(runs: Runs) -> list[Row]:
     longest = runs.sample(_table6_setting("E", 82))
     few = runs.sample(_table6_setting("E", 98))
     return [
-        longest.row(
+        *longest.rows(
             ("82", "E", "longest queue"),
             "packets",
             published.value_printed_in_text("queue_max_82"),
             metric_reader("queue_max_pkts"),
             note=f"mean over runs of {100 * longest.share:.3g} % of the paper's length",
         ),
-        few.row(
+        *few.rows(
             ("98", "E", "drops"),
             "packets",
             published.value_printed_in_text("drops_98"),
@@ -163,23 +171,25 @@ def _queue_figure_section(
     title: str, runs: Runs, panels: list[list[Setting]], file: Path
 ) -> Section:
     """Return a section with a figure of queues, one panel per setting, and its rows."""
-    section = Section(title, ("setting", "quantity"))
+    section = runs.section(title, ("setting", "quantity"))
+    for each in (each for variants in panels for each in variants):
+        for name, key, unit, factor in (
+            ("mean queue", "queue_mean_pkts", "packets", 1.0),
+            ("utilisation", "utilisation", "%", 100.0),
+        ):
+            label = (each.name, name)
+            section.rows += runs.metric(label, unit, _metric, runs, each, key, factor)
+            expected = factor * getattr(solve_model(each), key)
+            section.rows.append(Row((each.name, f"model: {name}"), unit, None, expected))
     figure, axes = drawing.create_panels(len(panels), width=5.6, height=4.3)
     for panel, variants in zip(axes, panels, strict=True):
         _draw_queue(panel, runs, variants)
-        rows = []
-        for each in variants:
-            for name, key, unit, factor in (
-                ("mean queue", "queue_mean_pkts", "packets", 1.0),
-                ("utilisation", "utilisation", "%", 100.0),
-            ):
-                expected = factor * getattr(solve_model(each), key)
-                result = runs[each].metrics[key]
-                rows.append(Row.from_metric((each.name, name), unit, None, result, factor))
-                rows.append(Row((each.name, f"model: {name}"), unit, None, expected))
-        section.rows += rows
     section.figures.append(drawing.Plot(figure, file))
     return section
+
+
+def _metric(runs: Runs, each: Setting, key: str, factor: float) -> Metric:
+    return scale_metric(runs[each].metrics[key], factor)
 
 
 def _draw_queue(axes: Axes, runs: Runs, variants: list[Setting]) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,17 +14,19 @@ from tcpcast_papers.engset import published
 from tcpcast_papers.engset.sample import interval_reader
 from tcpcast_papers.engset.settings import read_setting
 from tcpcast_papers.engset.theory import solve_model, with_load
-from tcpcast_papers.reproduction import Row, Section
+from tcpcast_papers.reproduction import Row
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from matplotlib.axes import Axes
+    from tcpcast.models.engset import EngsetResult
 
     from tcpcast_papers.engset.runs import Runs, SampleSizes
     from tcpcast_papers.engset.sample import Read
     from tcpcast_papers.engset.settings import Setting
+    from tcpcast_papers.reproduction import Section
 
 LOADS = (0.4, 0.6, 0.8, 1.0, 1.2, 1.4)
 """Open-loop loads of Figure 8."""
@@ -92,14 +96,14 @@ def _settings_with_printed_values() -> Iterator[Setting]:
             yield setting_with_window_and_load(12, "EE(7)", window, load)
 
 
-def sections(runs: Runs, folder: Path) -> list[Section]:
+def sections(runs: Runs, folder: Path) -> list[Callable[[], Section]]:
     """Return Figures 8, 9 and 10, Table 4 and the model's errors of section 5.2."""
     return [
-        _figure8(runs, folder),
-        _figure9(runs, folder),
-        _figure10(runs, folder),
-        _table4(runs),
-        _model_errors(runs),
+        partial(_figure8, runs, folder),
+        partial(_figure9, runs, folder),
+        partial(_figure10, runs, folder),
+        partial(_table4, runs),
+        partial(_model_errors, runs),
     ]
 
 
@@ -108,37 +112,60 @@ def _simulated_rate_bps(runs: Runs, each: Setting) -> float:
 
 
 def _figure8(runs: Runs, folder: Path) -> Section:
-    title = "Figure 8. Error of the calculated connection rate as a function of load"
-    points: dict[str, list[tuple[float, float]]] = {"h1": [], "h2": [], "h": []}
-    for curve in _figure8_settings(runs.sample_sizes):
-        for each in curve:
-            result = solve_model(each)
-            measured = _simulated_rate_bps(runs, each)
-            rates = {"h1": result.sharing.rate1_bps, "h2": result.sharing.rate2_bps}
-            rates["h"] = result.rate_bps
-            for name, rate in rates.items():
-                if rate is not None and result.can_overload_link:
-                    points[name].append((100 * result.offered_load, 100 * (rate / measured - 1)))
+    section = runs.section(
+        "Figure 8. Error of the calculated connection rate as a function of load",
+        ("load", "quantity"),
+    )
+    for name in _RATES:
+        for load in LOADS:
+            label = (f"{100 * load:.0f} %", f"mean error of {name}")
+            section.rows += runs.row(label, _mean_error_row, runs, name, load, label)
     figure, panels = drawing.create_panels(2, width=5.0, share_y=True)
     for name, style in zip(("h1", "h2"), drawing.series_styles(), strict=False):
-        _draw_points_and_trend(panels[0], points[name], name, style)
+        _draw_points_and_trend(panels[0], _error_points(runs, name), name, style)
     _draw_points_and_trend(
-        panels[1], points["h"], "h, their mean", {"color": "#009E73", "marker": "^"}
+        panels[1], _error_points(runs, "h"), "h, their mean", {"color": "#009E73", "marker": "^"}
     )
     for axes in panels:
         axes.axhline(0, color=drawing.REFERENCE_COLOUR, linewidth=0.8)
         axes.set_xlabel("open-loop load (%)")
         axes.legend(frameon=False)
     panels[0].set_ylabel("model minus simulation (%)")
-    section = Section(title, ("load", "quantity"))
     section.figures.append(drawing.Plot(figure, folder / "figure08.png"))
-    section.rows = _error_rows(points)
     section.remarks = [
         "The paper prints no numbers. It states that h1 is slightly too high and h2 slightly too "
         "low, that their mean h is the most accurate, and that the errors decrease with increasing "
         "load. h2 is undefined if the link carries all sources at their peak rate (N <= s).",
     ]
     return section
+
+
+_RATES: dict[str, Callable[[EngsetResult], float | None]] = {
+    "h1": lambda result: result.sharing.rate1_bps,
+    "h2": lambda result: result.sharing.rate2_bps,
+    "h": lambda result: result.rate_bps,
+}
+"""Rates of the model by the paper's symbol; None where a rate is undefined."""
+
+
+def _error_points(runs: Runs, name: str, load: float | None = None) -> list[tuple[float, float]]:
+    """Return load and error of a rate for each point, in %, or for those nearest to a load."""
+    points = []
+    for each in (each for curve in _figure8_settings(runs.sample_sizes) for each in curve):
+        result = solve_model(each)
+        rate = _RATES[name](result)
+        nearest = min(LOADS, key=lambda other: abs(result.offered_load - other))
+        if rate is not None and result.can_overload_link and load in {None, nearest}:
+            error = 100 * (rate / _simulated_rate_bps(runs, each) - 1)
+            points.append((100 * result.offered_load, error))
+    return points
+
+
+def _mean_error_row(runs: Runs, name: str, load: float, label: tuple[str, ...]) -> Row | None:
+    points = _error_points(runs, name, load)
+    if not points:
+        return None
+    return Row(label, "%", None, float(np.mean([error for _, error in points])))
 
 
 def _draw_points_and_trend(
@@ -157,83 +184,69 @@ def _mean_error_by_load(load: np.ndarray, error: np.ndarray) -> tuple[list[float
     return [100 * LOADS[i] for i in used], [float(error[nearest == i].mean()) for i in used]
 
 
-def _error_rows(points: dict[str, list[tuple[float, float]]]) -> list[Row]:
-    rows = []
-    for name, pairs in points.items():
-        load, error = np.array(pairs).T
-        rows += [
-            Row((f"{middle:.0f} %", f"mean error of {name}"), "%", None, mean)
-            for middle, mean in zip(*_mean_error_by_load(load, error), strict=True)
-        ]
-    return rows
+_SettingPair = tuple["Setting", "Setting"]
 
 
-def _draw_ratio_panels(
-    path: Path, panels: list[tuple[str, list[tuple[int, list[float]]]]], y: str
-) -> drawing.Plot:
-    figure, axes = drawing.create_panels(len(panels), width=3.9, share_y=True)
-    for panel, (title, curves) in zip(axes, panels, strict=True):
-        for (size, ratios), style in zip(curves, drawing.series_styles(), strict=False):
-            loads = [100 * load for load in WINDOW_LOADS]
-            panel.plot(loads, ratios, label=f"F = {size}", linewidth=1.4, markersize=5, **style)
-        panel.axhline(100, color=drawing.REFERENCE_COLOUR, linewidth=0.8)
-        panel.set_title(title, fontsize=10)
-        panel.set_xlabel("open-loop load (%)")
-        panel.set_xticks([100 * load for load in WINDOW_LOADS])
-        panel.legend(frameon=False, fontsize=8)
-    axes[0].set_ylabel(y)
-    return drawing.Plot(figure, path)
-
-
-def _change_rows(panels: list[tuple[str, list[tuple[int, list[float]]]]]) -> list[Row]:
-    """Return a row with the change of the rate for each curve and load."""
-    return [
-        Row((distribution, str(size), f"{100 * load:g} %"), "%", None, ratio - 100)
-        for distribution, curves in panels
-        for size, ratios in curves
-        for load, ratio in zip(WINDOW_LOADS, ratios, strict=True)
-    ]
-
-
-def _rate_curves(
-    runs: Runs, names: tuple[str, ...], windows: dict[int, int], base: str = ""
-) -> list[tuple[str, list[tuple[int, list[float]]]]]:
-    """Return rates relative to a base setting, in %, per distribution and mean size.
+def _setting_pairs(
+    names: tuple[str, ...], windows: dict[int, int], base: str = ""
+) -> dict[str, dict[int, list[_SettingPair]]]:
+    """Return settings and base settings by distribution and mean size, one pair for each load.
 
     ``windows`` has the receiver window by mean size. The base setting has a window of 44 packets,
     and the distribution ``base`` (default: the same distribution).
     """
-    result = []
-    for name in names:
-        curves = []
-        for size, window in windows.items():
-            distribution = EE_DISTRIBUTIONS.get(size) if name == "EE" else name
-            if distribution is None:
-                continue
-            ratios = [
-                100
-                * _simulated_rate_bps(
-                    runs, setting_with_window_and_load(size, distribution, window, load)
-                )
-                / _simulated_rate_bps(
-                    runs, setting_with_window_and_load(size, base or distribution, 44, load)
+    result: dict[str, dict[int, list[_SettingPair]]] = {name: {} for name in names}
+    for name, (size, window) in product(names, windows.items()):
+        distribution = EE_DISTRIBUTIONS.get(size) if name == "EE" else name
+        if distribution is not None:
+            result[name][size] = [
+                (
+                    setting_with_window_and_load(size, distribution, window, load),
+                    setting_with_window_and_load(size, base or distribution, 44, load),
                 )
                 for load in WINDOW_LOADS
             ]
-            curves.append((size, ratios))
-        result.append((name, curves))
     return result
 
 
+def _rate_change_percent(runs: Runs, pair: _SettingPair) -> float:
+    changed, base = (_simulated_rate_bps(runs, each) for each in pair)
+    return 100 * (changed / base - 1)
+
+
+def _ratio_section(
+    runs: Runs, title: str, pairs: dict[str, dict[int, list[_SettingPair]]], path: Path, y: str
+) -> Section:
+    """Return a section with the change of the rate for each pair, and its figure."""
+    section = runs.section(title, ("distribution", "F", "load"))
+    for distribution, curves in pairs.items():
+        for size, each in curves.items():
+            for load, pair in zip(WINDOW_LOADS, each, strict=True):
+                label = (distribution, str(size), f"{100 * load:g} %")
+                section.rows += runs.value(label, "%", _rate_change_percent, runs, pair)
+    figure, axes = drawing.create_panels(len(pairs), width=3.9, share_y=True)
+    for panel, (distribution, curves) in zip(axes, pairs.items(), strict=True):
+        for (size, each), style in zip(curves.items(), drawing.series_styles(), strict=False):
+            loads = [100 * load for load in WINDOW_LOADS]
+            ratios = [100 + _rate_change_percent(runs, pair) for pair in each]
+            panel.plot(loads, ratios, label=f"F = {size}", linewidth=1.4, markersize=5, **style)
+        panel.axhline(100, color=drawing.REFERENCE_COLOUR, linewidth=0.8)
+        panel.set_title(distribution, fontsize=10)
+        panel.set_xlabel("open-loop load (%)")
+        panel.set_xticks([100 * load for load in WINDOW_LOADS])
+        panel.legend(frameon=False, fontsize=8)
+    axes[0].set_ylabel(y)
+    section.figures.append(drawing.Plot(figure, path))
+    return section
+
+
 def _figure9(runs: Runs, folder: Path) -> Section:
-    section = Section(
+    section = _ratio_section(
+        runs,
         "Figure 9. Connection rate with a reduced window, in % of that with WR = 44",
-        ("distribution", "F", "load"),
-    )
-    panels = _rate_curves(runs, ("E", "EE", "EP"), REDUCED_WINDOW)
-    section.rows = _change_rows(panels)
-    section.figures.append(
-        _draw_ratio_panels(folder / "figure09.png", panels, "rate, % of WR = 44")
+        _setting_pairs(("E", "EE", "EP"), REDUCED_WINDOW),
+        folder / "figure09.png",
+        "rate, % of WR = 44",
     )
     windows = ", ".join(f"F = {size}: {window}" for size, window in REDUCED_WINDOW.items())
     section.remarks = [
@@ -246,25 +259,25 @@ def _figure9(runs: Runs, folder: Path) -> Section:
 
 
 def _figure10(runs: Runs, folder: Path) -> Section:
-    section = Section(
+    section = _ratio_section(
+        runs,
         "Figure 10. Connection rate in % of that with exponential sizes, WR = 44",
-        ("distribution", "F", "load"),
+        _setting_pairs(("EE", "EP"), dict.fromkeys((*REDUCED_WINDOW, 120), 44), "E"),
+        folder / "figure10.png",
+        "rate, % of exponential sizes",
     )
-    panels = _rate_curves(runs, ("EE", "EP"), dict.fromkeys((*REDUCED_WINDOW, 120), 44), "E")
-    section.rows = _change_rows(panels)
-    section.figures.append(
-        _draw_ratio_panels(folder / "figure10.png", panels, "rate, % of exponential sizes")
-    )
-    worst = min(ratio for _, result in panels for _, ratios in result for ratio in ratios)
+    worst = -min(row.own or 0.0 for row in section.rows)
     section.remarks = [
-        f"The rate falls by at most {100 - worst:.0f} %. The paper's conclusion states up to 15 to "
+        f"The rate falls by at most {worst:.0f} %. The paper's conclusion states up to 15 to "
         "20 %, decreasing with F.",
     ]
     return section
 
 
 def _table4(runs: Runs) -> Section:
-    section = Section(published.published_table(4).title, ("distribution", "interval", "quantity"))
+    section = runs.section(
+        published.published_table(4).title, ("distribution", "interval", "quantity")
+    )
     for line in published.published_table(4):
         wide, low = (
             setting_with_window_and_load(12, line["distribution"], 44, 1.0),
@@ -282,10 +295,8 @@ def _table4(runs: Runs) -> Section:
                 interval_reader(low, "queue_seen_mean_pkts"),
             ),
         )
-        section.rows += [
-            sample.row((*label, name), "%", line.printed(column), read)
-            for name, column, sample, read in shown
-        ]
+        for name, column, sample, read in shown:
+            section.rows += sample.rows((*label, name), "%", line.printed(column), read)
     section.remarks = [
         "The setting is F12-10M1G-R50-N80. The rows are changes of the ON time, and of the queue "
         "that a packet finds on arrival, from WR = 12 to WR = 44. Small files, which are nearly "
@@ -300,20 +311,18 @@ def _prediction_error_reader(rate_bps: float) -> Read:
 
 
 def _model_errors(runs: Runs) -> Section:
-    section = Section(
+    section = runs.section(
         "Section 5.2. Error of the model for F12-10M1G-R50-EE(7)", ("window", "load", "quantity")
     )
     for window in (44, 12):
         for load in WINDOW_LOADS:
             each = setting_with_window_and_load(12, "EE(7)", window, load)
-            section.rows.append(
-                runs.sample(each).row(
-                    (f"WR = {window}", f"{100 * load:.0f} %", "model minus simulation"),
-                    "%",
-                    published.value_printed_in_text(f"model_error_w{window}_{100 * load:.0f}"),
-                    _prediction_error_reader(solve_model(each).rate_bps),
-                    note=f"N = {each.sources}",
-                )
+            section.rows += runs.sample(each).rows(
+                (f"WR = {window}", f"{100 * load:.0f} %", "model minus simulation"),
+                "%",
+                published.value_printed_in_text(f"model_error_w{window}_{100 * load:.0f}"),
+                _prediction_error_reader(solve_model(each).rate_bps),
+                note=f"N = {each.sources}",
             )
     section.remarks = [
         "The model uses only the mean size. With WR = 44 large files fill the buffer in slow "

@@ -117,12 +117,12 @@ class Runs(Simulations[SampleSizes]):
         return result
 
     def sample(self, each: Setting) -> Sample:
-        """Return the independent runs of a checked setting; raise Unfinished as for one run."""
+        """Return the independent runs of a checked setting."""
         sizes = self.sample_sizes
         keys = [(each, seed) for seed in self._seeds]
         return Sample(
-            tuple(map(self._result, keys)),
+            lambda: self._results_of(keys),
             sizes.checked_share,
             includes_mean_error=not sizes.sparse,
-            record_row=lambda label: self.record_row(label, keys),
+            make_row=self.row,
         )

@@ -9,7 +9,8 @@ chance.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.stats import t as students_t
@@ -17,7 +18,7 @@ from scipy.stats import t as students_t
 from tcpcast_papers.reproduction import Cause, Row, Tolerance, Verdict, choose_cause
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from numpy.typing import NDArray
     from tcpcast.answer import Answer
@@ -40,40 +41,38 @@ class Sample:
     Parameters
     ----------
     answers
-        One per run.
+        Returns the answers, one per run.
     share
         Length of each run, as a share of the paper's.
     includes_mean_error
         Whether the tolerance includes the error of the mean over the runs. Otherwise a value that
         is outside by less than this error can be unsettled.
     base
-        Answers of another setting, one per run. The values are then changes relative to these, in
-        %.
-    record_row
-        Called with the label of each row that is computed from these runs.
+        Runs of another setting. The values are then changes relative to these, in %.
+    make_row
+        Returns the row with a label, as :meth:`.Simulations.row`.
     """
 
-    answers: tuple[Answer, ...]
+    answers: Callable[[], Sequence[Answer]]
     share: float
     includes_mean_error: bool
-    base: tuple[Answer, ...] = ()
-    record_row: Callable[[tuple[str, ...]], None] = lambda _: None
+    base: Sample | None = None
+    make_row: Callable[[tuple[str, ...], Callable[[], Row]], list[Row]] = lambda _, row: [row()]
 
     def paired(self, base: Sample) -> Sample:
         """Return a sample of the changes compared with the runs of another setting."""
-
-        def record_row(label: tuple[str, ...]) -> None:
-            self.record_row(label)
-            base.record_row(label)
-
-        return replace(self, base=base.answers, record_row=record_row)
+        return replace(self, base=base)
 
     def values(self, read: Read) -> NDArray[np.float64]:
         """Return the value of each run that has one."""
-        every = np.array([read(answer) for answer in self.answers], dtype=np.float64)
-        if self.base:
-            every = 100 * (every / np.array([read(answer) for answer in self.base]) - 1)
+        every = np.array([read(answer) for answer in self.answers()], dtype=np.float64)
+        if self.base is not None:
+            every = 100 * (every / np.array([read(each) for each in self.base.answers()]) - 1)
         return every[np.isfinite(every)]
+
+    def rows(self, label: tuple[str, ...], *given: Any, **more: Any) -> list[Row]:
+        """Return the row that :meth:`row` returns for these arguments, if it is selected."""
+        return self.make_row(label, partial(self.row, label, *given, **more))
 
     def row(  # noqa: PLR0913 - the parts of a row
         self,
@@ -101,7 +100,6 @@ class Sample:
             function that reads their value (None: ``read``). The row states the first reason that
             explains the difference.
         """
-        self.record_row(label)
         values = self.values(read)
         if values.size < MIN_RUNS:
             text = "; ".join(filter(None, (note, "too few such files in these runs")))

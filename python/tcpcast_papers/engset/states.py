@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,15 +12,16 @@ from tcpcast.models.engset import shared_rate_bps
 from tcpcast_papers import drawing
 from tcpcast_papers.engset.settings import read_setting
 from tcpcast_papers.engset.theory import solve_model, with_load
-from tcpcast_papers.reproduction import Row, Section
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from matplotlib.axes import Axes
 
     from tcpcast_papers.engset.runs import Runs, SampleSizes
     from tcpcast_papers.engset.settings import Setting
+    from tcpcast_papers.reproduction import Section
 
 _VARIANTS_OF_SIZE = {
     5: (("E", 44), ("EE(3.9)", 44), ("EE(3.9)", 12), ("EP", 44), ("EP", 12)),
@@ -50,29 +52,25 @@ def request(runs: Runs) -> None:
         runs.request(_settings_of_figure_row(size))
 
 
-def sections(runs: Runs, folder: Path) -> list[Section]:
+def sections(runs: Runs, folder: Path) -> list[Callable[[], Section]]:
     """Return Figure 11."""
+    return [partial(_figure11, runs, folder)]
+
+
+def _figure11(runs: Runs, folder: Path) -> Section:
     sizes = _mean_sizes_pkts(runs.sample_sizes)
-    figure, panels = drawing.create_panels(2, len(sizes), width=5.2, height=3.7)
-    section = Section(
+    section = runs.section(
         "Figure 11. State probabilities and capacity sharing", ("setting", "quantity")
     )
-    for row, size in enumerate(sizes):
-        variants = _settings_of_figure_row(size)
+    figures = [_settings_of_figure_row(size) for size in sizes]
+    for variants in figures:
+        for each in variants:
+            label = (each.name, "time in other states than in the model")
+            section.rows += runs.value(label, "%", _distance_percent, runs, each, variants[0])
+    figure, panels = drawing.create_panels(2, len(sizes), width=5.2, height=3.7)
+    for row, variants in enumerate(figures):
         _draw_states(panels[2 * row], runs, variants)
         _draw_sharing(panels[2 * row + 1], runs, variants)
-        # The total variation distance of each setting's states from the model, in %.
-        rows = []
-        expected = solve_model(variants[0]).probability
-        for each in variants:
-            table = runs[each].tables["states"]
-            seen = np.zeros(len(expected))
-            seen[table["active"].astype(int)] = table["probability"]
-            distance = 50 * float(np.abs(seen - expected).sum())
-            rows.append(
-                Row((each.name, "time in other states than in the model"), "%", None, distance)
-            )
-        section.rows += rows
     section.figures.append(drawing.Plot(figure, folder / "figure11.png"))
     section.remarks = [
         "The available text does not contain the settings of the paper's plot. The settings here "
@@ -83,7 +81,16 @@ def sections(runs: Runs, folder: Path) -> list[Section]:
         "it back. The rate of an active source falls with the number of active sources j, but less "
         "abruptly than min(h0, C/j).",
     ]
-    return [section]
+    return section
+
+
+def _distance_percent(runs: Runs, each: Setting, modelled: Setting) -> float:
+    """Return the total variation distance of the simulated states from the model's, in %."""
+    expected = solve_model(modelled).probability
+    table = runs[each].tables["states"]
+    seen = np.zeros(len(expected))
+    seen[table["active"].astype(int)] = table["probability"]
+    return 50 * float(np.abs(seen - expected).sum())
 
 
 def _draw_states(axes: Axes, runs: Runs, variants: list[Setting]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING
 
 from tcpcast.engines.formula.engset import engset_inputs
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from tcpcast_papers.engset.settings import Setting
 
 
+@cache
 def solve_model(each: Setting) -> EngsetResult:
     """Return the model's answer to a setting with RTT0, as engine ``engset`` computes it."""
     rtt = {} if each.rtt_ms is None else {"network.rtt": f"{each.rtt_ms:g}ms"}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,15 +14,16 @@ from tcpcast_papers.fixed_point.published import POPULATIONS, TABLE_OF_CASE, pri
 from tcpcast_papers.fixed_point.runs import Job
 from tcpcast_papers.fixed_point.settings import NOISES, LocalLoop
 from tcpcast_papers.fixed_point.tables import loop_job
-from tcpcast_papers.reproduction import Row, Section
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from matplotlib.axes import Axes
-    from tcpcast.answer import Answer
+    from tcpcast.answer import Answer, Metric
 
     from tcpcast_papers.fixed_point.runs import Runs, SampleSizes
+    from tcpcast_papers.reproduction import Section
 
 PLOTTED_QUANTITIES = ("loss", "timeouts", "rtt", "send_rate", "goodput")
 """Figures 10a to 10e; only the caption of the last (goodput) is legible."""
@@ -39,22 +42,21 @@ def request(runs: Runs) -> None:
             runs.request(_job(case, sources, runs.sample_sizes))
 
 
-def sections(runs: Runs, folder: Path) -> list[Section]:
+def sections(runs: Runs, folder: Path) -> list[Callable[[], Section]]:
     """Return the five figures and the points of their curves."""
-    result = Section("Figure 10. Against the number of users", ("quantity", "case", "N"))
+    return [partial(_section, runs, folder)]
+
+
+def _section(runs: Runs, folder: Path) -> Section:
+    result = runs.section("Figure 10. Against the number of users", ("quantity", "case", "N"))
+    curve = runs.sample_sizes.curve
+    for quantity, case, sources in product(PLOTTED_QUANTITIES, TABLE_OF_CASE, curve):
+        name, unit = QUANTITY_LABELS[quantity]
+        label = (name, str(case), str(sources))
+        result.rows += runs.metric(label, unit, _point, runs, quantity, case, sources)
     answers = {
-        case: {n: runs[_job(case, n, runs.sample_sizes)] for n in runs.sample_sizes.curve}
-        for case in TABLE_OF_CASE
+        case: {n: runs[_job(case, n, runs.sample_sizes)] for n in curve} for case in TABLE_OF_CASE
     }
-    for quantity in PLOTTED_QUANTITIES:
-        for case, points in answers.items():
-            for sources, answer in points.items():
-                metric = measure_quantity(quantity, answer, sources)
-                if metric is not None:
-                    label = (QUANTITY_LABELS[quantity][0], str(case), str(sources))
-                    result.rows.append(
-                        Row.from_metric(label, QUANTITY_LABELS[quantity][1], None, metric)
-                    )
     result.figures.append(_draw_figure(answers, folder))
     result.remarks = [
         "Lines are simulations of every flow; marks are values of Tables 3 to 5. Up to the "
@@ -65,7 +67,11 @@ def sections(runs: Runs, folder: Path) -> list[Section]:
         "simulated noise depends on the length of a run, so the losses of case 3 are not on a "
         "smooth line.",
     ]
-    return [result]
+    return result
+
+
+def _point(runs: Runs, quantity: str, case: int, sources: int) -> Metric | None:
+    return measure_quantity(quantity, runs[_job(case, sources, runs.sample_sizes)], sources)
 
 
 def _draw_figure(answers: dict[int, dict[int, Answer]], folder: Path) -> drawing.Plot:

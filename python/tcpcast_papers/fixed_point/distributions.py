@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,9 +12,9 @@ from tcpcast_papers import drawing
 from tcpcast_papers.fixed_point.published import PACKET_KBIT, printed_cell
 from tcpcast_papers.fixed_point.runs import Job
 from tcpcast_papers.fixed_point.settings import Length, LocalLoop
-from tcpcast_papers.reproduction import Row, Section
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from matplotlib.axes import Axes
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from tcpcast.answer import Answer
 
     from tcpcast_papers.fixed_point.runs import Runs, SampleSizes
+    from tcpcast_papers.reproduction import Section
 
     Floats = NDArray[np.float64]
 
@@ -57,9 +60,9 @@ def request(runs: Runs) -> None:
         runs.request(_block_job(runs.sample_sizes, pkts))
 
 
-def sections(runs: Runs, folder: Path) -> list[Section]:
+def sections(runs: Runs, folder: Path) -> list[Callable[[], Section]]:
     """Return Figures 7, 8 and 11."""
-    return [_figure7(runs, folder), _figure8(runs, folder), _figure11(runs, folder)]
+    return [partial(each, runs, folder) for each in (_figure7, _figure8, _figure11)]
 
 
 def send_times_s(result: Answer) -> Floats:
@@ -76,40 +79,55 @@ def split_at_pauses(times_s: Floats) -> list[Floats]:
 
 
 def _figure7(runs: Runs, folder: Path) -> Section:
-    section = Section("Figure 7. Send times of a flow", ("what", "of"))
-    result = runs[_traced_job(runs.sample_sizes)]
-    section.remarks = [
-        f"N = {TRACED_SOURCES} (barely legible in the figure). The slope of the line during a file "
-        "is the goodput of the file. Think times are horizontal.",
+    section = runs.section("Figure 7. Send times of a flow", ("what", "of"))
+    time = f"{runs.sample_sizes.traced_s:g} s"
+    separated = f"files, separated by pauses of {PAUSE_S:g} s"
+    section.rows = [
+        *runs.value(("packets sent", time), "packets", lambda: float(_send_times(runs).size)),
+        *runs.value((separated, time), "files", lambda: float(len(_files(runs)))),
+        *runs.value(("send rate within a file", "mean over files"), "kbit/s", _file_rate, runs),
     ]
-    times = send_times_s(result)
-    parts = split_at_pauses(times)
+    times = _send_times(runs)
     figure, (axes,) = drawing.create_panels(1, width=7.0, height=3.6)
     axes.plot(times, np.arange(1, times.size + 1), ".", markersize=2.5, color=drawing.COLOURS[0])
     axes.set(xlabel="time, s", ylabel="packets sent")
     section.figures.append(drawing.Plot(figure, folder / "figure07.png"))
-    rates = [
-        PACKET_KBIT * (part.size - 1) / (part[-1] - part[0])
-        for part in parts
-        if part.size >= MIN_FILE_PACKETS
-    ]
-    time = f"{runs.sample_sizes.traced_s:g} s"
-    separated = f"files, separated by pauses of {PAUSE_S:g} s"
-    section.rows = [
-        Row(("packets sent", time), "packets", None, float(times.size)),
-        Row((separated, time), "files", None, float(len(parts))),
-        Row(("send rate within a file", "mean over files"), "kbit/s", None, float(np.mean(rates))),
+    section.remarks = [
+        f"N = {TRACED_SOURCES} (barely legible in the figure). The slope of the line during a file "
+        "is the goodput of the file. Think times are horizontal.",
     ]
     return section
 
 
+def _send_times(runs: Runs) -> Floats:
+    return send_times_s(runs[_traced_job(runs.sample_sizes)])
+
+
+def _files(runs: Runs) -> list[Floats]:
+    return split_at_pauses(_send_times(runs))
+
+
+def _file_rate(runs: Runs) -> float:
+    rates = [
+        PACKET_KBIT * (part.size - 1) / (part[-1] - part[0])
+        for part in _files(runs)
+        if part.size >= MIN_FILE_PACKETS
+    ]
+    return float(np.mean(rates))
+
+
 def _figure8(runs: Runs, folder: Path) -> Section:
-    section = Section("Figure 8. Distribution of the instantaneous goodput", ("share of files", ""))
-    result = runs[_block_job(runs.sample_sizes, runs.sample_sizes.blocks_pkts[0])]
+    section = runs.section(
+        "Figure 8. Distribution of the instantaneous goodput", ("share of files", "")
+    )
+    first = runs.sample_sizes.blocks_pkts[0]
+    for level in LEVELS_KBIT:
+        label = ("above", f"{level} kbit/s")
+        section.rows += runs.value(label, "%", _tail_percent, runs, "by_file", first, level)
     section.remarks = [
         f"N = {SOURCES}, per file (definition 2). The dots are the levels in Table 3.",
     ]
-    tail = result.tables["file_goodput_tail"]
+    tail = _tail(runs, first)
     rate, above = tail["goodput_bps"] / 1e3, tail["by_file"]
     figure, (axes, density) = drawing.create_panels(2, width=4.8, height=3.6)
     axes.plot(rate, 1 - above, color=drawing.COLOURS[0], label="every flow")
@@ -124,10 +142,6 @@ def _figure8(runs: Runs, folder: Path) -> Section:
     for panel, words in ((axes, "share of files below"), (density, "density over log10")):
         panel.set(xscale="log", xlabel="goodput of a file, kbit/s", ylabel=words, xlim=(10, 10_000))
     section.figures.append(drawing.Plot(figure, folder / "figure08.png"))
-    section.rows = [
-        Row(("above", f"{level} kbit/s"), "%", None, 100 * tail_probability(rate, above, level))
-        for level in LEVELS_KBIT
-    ]
     return section
 
 
@@ -137,8 +151,15 @@ def tail_probability(rate: Floats, above: Floats, level: float) -> float:
 
 
 def _figure11(runs: Runs, folder: Path) -> Section:
-    section = Section("Figure 11. Tail probability by definition", ("definition", "n", "above"))
-    answers = {n: runs[_block_job(runs.sample_sizes, n)] for n in runs.sample_sizes.blocks_pkts}
+    section = runs.section(
+        "Figure 11. Tail probability by definition", ("definition", "n", "above")
+    )
+    blocks = runs.sample_sizes.blocks_pkts
+    curves = [("by_packets", n) for n in blocks]
+    curves += [("by_file", blocks[0]), ("by_large_file", blocks[0])]
+    for (name, n), level in product(curves, LEVELS_KBIT):
+        label = (DEFINITIONS[name], f"{n}" * (name == "by_packets"), f"{level} kbit/s")
+        section.rows += runs.value(label, "%", _tail_percent, runs, name, n, level)
     section.remarks = [
         "The goodput is measured over n consecutive packets of a file (definition 1), over whole "
         "files (definition 2), or over whole files of more than 10 packets (definition 3); N = "
@@ -146,16 +167,14 @@ def _figure11(runs: Runs, folder: Path) -> Section:
         "the first packets of a file: they leave in windows of 1, 2, 4 and so on, so many blocks "
         "take the same number of round trips. Curves of whole files show no steps.",
     ]
-    tails = {n: each.tables["file_goodput_tail"] for n, each in answers.items()}
     figure, (axes,) = drawing.create_panels(1, width=6.4, height=4.2)
     styles = iter(drawing.COLOURS)
-    for n, tail in tails.items():
-        _draw_tail(axes, tail, "by_packets", color=next(styles), label=f"definition 1, n = {n}")
-        section.rows += _tail_rows(tail, "by_packets", str(n))
-    (first, *_) = tails.values()
+    for n in blocks:
+        name = f"definition 1, n = {n}"
+        _draw_tail(axes, _tail(runs, n), "by_packets", color=next(styles), label=name)
     for name, style in (("by_file", "--"), ("by_large_file", ":")):
-        _draw_tail(axes, first, name, color="black", linestyle=style, label=DEFINITIONS[name])
-        section.rows += _tail_rows(first, name, "")
+        tail = _tail(runs, blocks[0])
+        _draw_tail(axes, tail, name, color="black", linestyle=style, label=DEFINITIONS[name])
     axes.set(
         xlabel="goodput, kbit/s", ylabel="probability of more", xscale="log", xlim=(10, 10_000)
     )
@@ -168,14 +187,12 @@ def _draw_tail(axes: Axes, tail: dict[str, Floats], name: str, **style: str) -> 
     axes.plot(tail["goodput_bps"] / 1e3, tail[name], linewidth=1.3, **style)  # type: ignore[arg-type]
 
 
-def _tail_rows(tail: dict[str, Floats], name: str, n: str) -> list[Row]:
-    rate = tail["goodput_bps"] / 1e3
-    return [
-        Row(
-            (DEFINITIONS[name], n, f"{level} kbit/s"),
-            "%",
-            None,
-            100 * tail_probability(rate, tail[name], level),
-        )
-        for level in LEVELS_KBIT
-    ]
+def _tail(runs: Runs, n: int) -> dict[str, Floats]:
+    """Return the tail probabilities of the goodput, with blocks of ``n`` packets."""
+    table: dict[str, Floats] = runs[_block_job(runs.sample_sizes, n)].tables["file_goodput_tail"]
+    return table
+
+
+def _tail_percent(runs: Runs, name: str, n: int, level: float) -> float:
+    tail = _tail(runs, n)
+    return 100 * tail_probability(tail["goodput_bps"] / 1e3, tail[name], level)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from functools import partial
+from itertools import product
 from typing import TYPE_CHECKING
 
 from tcpcast.models.local_loop import overload_goodput_pps, restarting_goodput_pps
@@ -24,17 +27,19 @@ from tcpcast_papers.fixed_point.tables import loop_answers
 from tcpcast_papers.reproduction import Cause, Row, Section, Tolerance
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from tcpcast_papers.fixed_point.runs import Runs
+    from tcpcast_papers.published import Line
 
 TOLERANCE = Tolerance(relative=0.03, printed_digits=True)
 PAPER_INPUTS, EVERY_FLOW = "the paper's tables", "every flow"
 
 
-def sections(runs: Runs, _: Path) -> list[Section]:
+def sections(runs: Runs, _: Path) -> list[Callable[[], Section]]:
     """Return Table 7, and the results of equation (3)."""
-    return [_equation_1_section(runs), _equation_3_section(runs)]
+    return [partial(_equation_1_section, runs), partial(_equation_3_section, runs)]
 
 
 def printed_inputs(case: int, sources: int) -> tuple[float, float, float]:
@@ -56,45 +61,22 @@ def equation_1_kbit(loss: float, timeouts: float, rtt_s: float) -> float:
 
 
 def _equation_1_section(runs: Runs) -> Section:
-    section = Section(published_table(7).title, ("case", "N", "fed with"), others=("every flow",))
+    section = runs.section(
+        published_table(7).title, ("case", "N", "fed with"), others=("every flow",)
+    )
+    for line, sources in product(published_table(7), POPULATIONS):
+        for inputs in (PAPER_INPUTS, EVERY_FLOW):
+            label = (line["case"], str(sources), inputs)
+            section.rows += runs.row(label, _equation_1_row, runs, line, label)
+    runs.check_all_rows()
     errors: dict[str, list[tuple[float, str]]] = {PAPER_INPUTS: [], EVERY_FLOW: []}
-    for line in published_table(7):
-        case = int(line["case"])
-        printed_goodputs = published_table(TABLE_OF_CASE[case]).line_with(quantity="goodput")
-        for sources in POPULATIONS:
-            printed = line.printed(str(sources))
-            goodput = value_or_none(
-                measure_quantity("goodput", loop_answers(runs, case, sources).exact, sources)
-            )
-            loss, timeouts, rtt = printed_inputs(case, sources)
-            cause = None
-            if (unrounded_rtt := PRINTED_RTT_S[case].get(sources)) is not None:
-                rate = equation_1_kbit(loss, timeouts, unrounded_rtt)
-                cause = Cause("an RTT with more digits than are printed", rate)
-            rows = {
-                PAPER_INPUTS: Row(
-                    (line["case"], str(sources), PAPER_INPUTS),
-                    "kbit/s",
-                    printed,
-                    equation_1_kbit(loss, timeouts, rtt),
-                    tolerance=TOLERANCE,
-                    explained_by=cause,
-                    others=(goodput,),
-                ),
-                EVERY_FLOW: Row(
-                    (line["case"], str(sources), EVERY_FLOW),
-                    "kbit/s",
-                    printed,
-                    _equation_1_of_simulation_kbit(runs, case, sources),
-                    others=(goodput,),
-                ),
-            }
-            section.rows += rows.values()
-            references = (printed_goodputs.value(str(sources)), goodput)
-            for (inputs, row), reference in zip(rows.items(), references, strict=True):
-                if row.own is not None and reference:
-                    place = f"case {case}, N = {sources}"
-                    errors[inputs].append((row.own / reference - 1, place))
+    for row in section.rows:
+        case, users, inputs = row.label
+        printed = published_table(TABLE_OF_CASE[int(case)]).line_with(quantity="goodput")
+        (simulated,) = row.others
+        goodput = simulated if inputs == EVERY_FLOW else printed.value(users)
+        if row.own is not None and goodput:
+            errors[inputs].append((row.own / goodput - 1, f"case {case}, N = {users}"))
     section.remarks = [
         "g = (MSS/RTT) sqrt(3 / (2 max(p_loss + p_to, p_idle))), p_idle = 1.65 % of the packets. "
         "With inputs from Tables 3 to 5 this equation gives the paper's Table 7. Rows for *every "
@@ -103,6 +85,22 @@ def _equation_1_section(runs: Runs) -> Section:
         _error_range_remark(errors),
     ]
     return section
+
+
+def _equation_1_row(runs: Runs, line: Line, label: tuple[str, str, str]) -> Row:
+    case, sources = int(line["case"]), int(label[1])
+    exact = loop_answers(runs, case, sources).exact
+    goodput = value_or_none(measure_quantity("goodput", exact, sources))
+    row = Row(label, "kbit/s", line.printed(label[1]), None, others=(goodput,))
+    if label[2] == EVERY_FLOW:
+        return replace(row, own=_equation_1_of_simulation_kbit(runs, case, sources))
+    loss, timeouts, rtt = printed_inputs(case, sources)
+    cause = None
+    if (unrounded_rtt := PRINTED_RTT_S[case].get(sources)) is not None:
+        rate = equation_1_kbit(loss, timeouts, unrounded_rtt)
+        cause = Cause("an RTT with more digits than are printed", rate)
+    own = equation_1_kbit(loss, timeouts, rtt)
+    return replace(row, own=own, tolerance=TOLERANCE, explained_by=cause)
 
 
 def _error_range_remark(errors: dict[str, list[tuple[float, str]]]) -> str:
@@ -142,21 +140,12 @@ def overload_goodput_kbit(sources: int, loss: float) -> float:
 
 
 def _equation_3_section(runs: Runs) -> Section:
-    section = Section(
+    section = runs.section(
         "Equation (3)", ("N", "loss of"), others=("the paper's goodput", "every flow")
     )
-    for sources in CONGESTED:
-        exact = loop_answers(runs, 1, sources).exact
-        own_loss = value_or_none(measure_quantity("loss", exact, sources))
-        goodput = value_or_none(measure_quantity("goodput", exact, sources))
-        printed = published_table(3).line_with(quantity="goodput").value(str(sources))
-        losses = {"none": 0.0, PAPER_INPUTS: printed_inputs(1, sources)[0]}
-        losses |= {} if own_loss is None else {EVERY_FLOW: own_loss / 100}
-        for words, loss in losses.items():
-            result = overload_goodput_kbit(sources, loss)
-            shown = result if math.isfinite(result) else None
-            label = (str(sources), words)
-            section.rows.append(Row(label, "kbit/s", None, shown, others=(printed, goodput)))
+    for sources, words in product(CONGESTED, ("none", PAPER_INPUTS, EVERY_FLOW)):
+        label = (str(sources), words)
+        section.rows += runs.row(label, _equation_3_row, runs, label)
     section.remarks = [
         "B / (N B / (C (1 - p)) - I) is the goodput of an active user if N users with files of B "
         "packets and think times I together fill a link of C packets/s, and the loss is p. The "
@@ -166,3 +155,19 @@ def _equation_3_section(runs: Runs) -> Section:
         "not used the link, so the link still delivers C packets/s.",
     ]
     return section
+
+
+def _equation_3_row(runs: Runs, label: tuple[str, str]) -> Row | None:
+    sources = int(label[0])
+    exact = loop_answers(runs, 1, sources).exact
+    own_loss, goodput = (
+        value_or_none(measure_quantity(name, exact, sources)) for name in ("loss", "goodput")
+    )
+    losses = {"none": 0.0, PAPER_INPUTS: printed_inputs(1, sources)[0]}
+    losses |= {} if own_loss is None else {EVERY_FLOW: own_loss / 100}
+    if label[1] not in losses:
+        return None
+    result = overload_goodput_kbit(sources, losses[label[1]])
+    printed = published_table(3).line_with(quantity="goodput").value(label[0])
+    shown = result if math.isfinite(result) else None
+    return Row(label, "kbit/s", None, shown, others=(printed, goodput))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import product
 from typing import TYPE_CHECKING
-
-from tcpcast.answer import Answer
 
 from tcpcast_papers.fixed_point import implied_loss
 from tcpcast_papers.fixed_point.measures import (
+    QUANTITY_LABELS,
     SettingAnswers,
     failed_test_remarks,
 )
@@ -23,12 +24,14 @@ from tcpcast_papers.fixed_point.settings import FTP_FLOWS, Ftp
 from tcpcast_papers.reproduction import Section, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from tcpcast_papers.fixed_point.runs import Runs, SampleSizes
+    from tcpcast.answer import Answer
 
-_EMPTY_ANSWER = Answer("packet")
+    from tcpcast_papers.fixed_point.runs import Runs, SampleSizes
+    from tcpcast_papers.published import Line
+    from tcpcast_papers.reproduction import Row
 
 RELATIVE_TOLERANCE = 0.1
 SCHEME_COLUMNS = tuple(f"scheme {scheme}" for scheme in PAGE_SCHEMES)
@@ -110,37 +113,23 @@ def ftp_job(setting: Ftp, sample_sizes: SampleSizes) -> Job:
     return Job(setting, sample_sizes.ftp)
 
 
-def sections(runs: Runs, _: Path) -> list[Section]:
+def sections(runs: Runs, _: Path) -> list[Callable[[], Section]]:
     """Return Tables 1 and 2."""
-    return [_ftp_table_section(number, runs) for number in COLUMNS]
+    return [partial(_ftp_table_section, number, runs) for number in COLUMNS]
 
 
 def _ftp_table_section(number: int, runs: Runs) -> Section:
-    readings = [name for name, _ in COLUMNS[number][1].others]
-    section = Section(
-        published_table(number).title,
-        ("quantity", "column", "of"),
-        others=(*SCHEME_COLUMNS, *readings),
-    )
+    others = (*SCHEME_COLUMNS, *(name for name, _ in COLUMNS[number][1].others))
+    title = published_table(number).title
+    section = runs.section(title, ("quantity", "column", "of"), others)
+    for line, column in product(published_table(number), COLUMNS[number]):
+        label = (QUANTITY_LABELS[line["quantity"]][0], column.name, column.description)
+        section.rows += runs.row(label, _row, runs, number, line, column)
     figures = {
-        column.name: _answers_of_column(column, len(readings), runs) for column in COLUMNS[number]
+        column.name: _answers_of_column(column, runs)
+        for column in COLUMNS[number]
+        if column.checked
     }
-    for line in published_table(number):
-        for column in COLUMNS[number]:
-            row = figures[column.name].row(
-                line["quantity"],
-                (column.name, column.description),
-                line.printed(column.name),
-                relative=RELATIVE_TOLERANCE if column.checked else None,
-            )
-            wrong = (
-                implied_loss.contradiction_text(number, column.name)
-                if line["quantity"] == "loss"
-                else ""
-            )
-            if wrong and column.checked:
-                row = replace(row, fixed_verdict=Verdict.INCONSISTENT, note=wrong)
-            section.rows.append(row)
     section.remarks = [
         *_REMARKS,
         *_REMARKS_OF_TABLE[number],
@@ -149,12 +138,26 @@ def _ftp_table_section(number: int, runs: Runs) -> Section:
     return section
 
 
-def _answers_of_column(column: Column, readings: int, runs: Runs) -> SettingAnswers:
+def _row(runs: Runs, number: int, line: Line, column: Column) -> Row:
+    row = _answers_of_column(column, runs).row(
+        line["quantity"],
+        (column.name, column.description),
+        line.printed(column.name),
+        relative=RELATIVE_TOLERANCE if column.checked else None,
+    )
+    if not column.checked:
+        others = len(SCHEME_COLUMNS) + len(COLUMNS[number][1].others)
+        return replace(row, others=(None,) * others)
+    wrong = (
+        implied_loss.contradiction_text(number, column.name) if line["quantity"] == "loss" else ""
+    )
+    return replace(row, fixed_verdict=Verdict.INCONSISTENT, note=wrong) if wrong else row
+
+
+def _answers_of_column(column: Column, runs: Runs) -> SettingAnswers:
     exact = runs[ftp_job(column.setting, runs.sample_sizes)]
     if not column.checked:
-        return SettingAnswers(
-            exact, FTP_FLOWS, others=(_EMPTY_ANSWER,) * (len(SCHEME_COLUMNS) + readings)
-        )
+        return SettingAnswers(exact, FTP_FLOWS)
     job = ftp_job(column.setting, runs.sample_sizes)
     fixed = fixed_point_answers(runs, job).values()
     others = [runs[ftp_job(setting, runs.sample_sizes)] for _, setting in column.others]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from tcpcast_papers.fixed_point.measures import QUANTITY_LABELS
@@ -9,6 +10,7 @@ from tcpcast_papers.fixed_point.published import printed_cells
 from tcpcast_papers.reproduction import Printed, Row, Section, Tolerance, Verdict
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from tcpcast_papers.fixed_point.runs import Runs
@@ -27,9 +29,13 @@ def implied_loss_percent(sent: Printed, delivered: Printed) -> tuple[float, floa
     return value, low, high
 
 
-def sections(_: Runs, __: Path) -> list[Section]:
+def sections(runs: Runs, _: Path) -> list[Callable[[], Section]]:
     """Return the loss that printed rates imply, next to the printed losses plus timeouts."""
-    section = Section("Rates and losses", ("table", "column"), others=("loss alone",))
+    return [partial(_section, runs)]
+
+
+def _section(runs: Runs) -> Section:
+    section = runs.section("Rates and losses", ("table", "column"), others=("loss alone",))
     section.rows = [
         row
         for number in TABLES
@@ -48,7 +54,7 @@ def sections(_: Runs, __: Path) -> list[Section]:
         "each timeout retransmits a packet. In columns FPWI-5, FPWI-10 and NSFS-150 of Tables 1 "
         "and 2, the losses contradict the rates.",
     ]
-    return [section]
+    return section
 
 
 def contradiction_text(number: int, column: str) -> str:

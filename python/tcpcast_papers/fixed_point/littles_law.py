@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from tcpcast_papers.fixed_point.measures import MAX_RTT_S, measure_quantity, queueing_rtt_s
@@ -18,37 +19,31 @@ from tcpcast_papers.fixed_point.tables import loop_answers, loop_job
 from tcpcast_papers.reproduction import Row, Section
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
+
+    from tcpcast.answer import Metric
 
     from tcpcast_papers.fixed_point.runs import Runs
 
 
-def sections(runs: Runs, _: Path) -> list[Section]:
+def sections(runs: Runs, _: Path) -> list[Callable[[], Section]]:
     """Return the maximum RTT, and simulated RTTs compared with those of Little's law."""
-    result = Section("Little's law and the paper's round trips", ("RTT", "N"))
+    return [partial(_section, runs)]
+
+
+def _section(runs: Runs) -> Section:
+    result = runs.section("Little's law and the paper's round trips", ("RTT", "N"))
     for sources in CONGESTED:
         printed = printed_cell(3, "rtt", str(sources))
         result.rows.append(Row(("upper limit", str(sources)), "s", printed, MAX_RTT_S))
-        fixed = fixed_point_answers(
-            runs, loop_job(1, sources, runs.sample_sizes), runs.sample_sizes.schemes
-        )
-        for name, answer in fixed.items():
-            rtt = measure_quantity("rtt", answer, sources)
-            if rtt is not None:
-                note = "withheld by its own tests" * (answer.incomplete_reason is not None)
-                result.rows.append(
-                    Row.from_metric((name, str(sources)), "s", printed, rtt, note=note)
-                )
+        for scheme in runs.sample_sizes.schemes:
+            label = (f"scheme {scheme}", str(sources))
+            result.rows += runs.row(label, _scheme_row, runs, label, scheme)
     for sources in POPULATIONS:
-        figures = loop_answers(runs, 1, sources)
-        rtt = measure_quantity("rtt", figures.exact, sources)
-        distribution = queueing_rtt_s(figures.exact)
-        if rtt is None or distribution is None:
-            continue
-        result.rows += [
-            Row.from_metric(("measured", str(sources)), "s", None, rtt),
-            Row(("by Little's law", str(sources)), "s", None, distribution),
-        ]
+        measured, by_law = ("measured", str(sources)), ("by Little's law", str(sources))
+        result.rows += runs.metric(measured, "s", _measured_rtt, runs, sources)
+        result.rows += runs.value(by_law, "s", _rtt_by_littles_law, runs, sources)
     result.remarks = [
         f"The shared router serves {LINK_PPS:.0f} packets/s, and at most {BUFFER_PKTS} packets can "
         "wait. By Little's law, the mean wait of delivered packets is at most "
@@ -66,4 +61,23 @@ def sections(runs: Runs, _: Path) -> list[Section]:
         "dropped from the longest queue or retransmitted after a timeout have also waited, but "
         "give no RTT sample.",
     ]
-    return [result]
+    return result
+
+
+def _measured_rtt(runs: Runs, sources: int) -> Metric | None:
+    return measure_quantity("rtt", loop_answers(runs, 1, sources).exact, sources)
+
+
+def _rtt_by_littles_law(runs: Runs, sources: int) -> float | None:
+    return queueing_rtt_s(loop_answers(runs, 1, sources).exact)
+
+
+def _scheme_row(runs: Runs, label: tuple[str, str], scheme: str) -> Row | None:
+    sources = int(label[1])
+    job = loop_job(1, sources, runs.sample_sizes)
+    (answer,) = fixed_point_answers(runs, job, [scheme]).values()
+    rtt = measure_quantity("rtt", answer, sources)
+    if rtt is None:
+        return None
+    note = "withheld by its own tests" * (answer.incomplete_reason is not None)
+    return Row.from_metric(label, "s", printed_cell(3, "rtt", label[1]), rtt, note=note)

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from tcpcast_papers.fixed_point.measures import (
     GOODPUT_LEVELS,
-    SettingAnswers,
 )
-from tcpcast_papers.fixed_point.published import CONGESTED, TABLE_OF_CASE, printed_cell
-from tcpcast_papers.fixed_point.runs import Job
+from tcpcast_papers.fixed_point.published import CONGESTED, TABLE_OF_CASE
+from tcpcast_papers.fixed_point.runs import Job, row_of_jobs
 from tcpcast_papers.fixed_point.settings import DROP_POLICIES, NOISES, LocalLoop, Noise
 from tcpcast_papers.fixed_point.tables import loop_job
-from tcpcast_papers.reproduction import Section
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from tcpcast.answer import Answer
 
     from tcpcast_papers.fixed_point.runs import Runs
+    from tcpcast_papers.reproduction import Section
 
 RULES_AND_DROPS = tuple((rule, drop) for rule in ("B", "C") for drop in DROP_POLICIES)
 OTHER_BINS_S = (0.01, 0.03, 0.3, 1.0)
@@ -55,20 +56,18 @@ def request(runs: Runs) -> None:
             runs.request(_noise_job(runs, case, bin_s))
 
 
-def sections(runs: Runs, _: Path) -> list[Section]:
+def sections(runs: Runs, _: Path) -> list[Callable[[], Section]]:
     """Return the rules of TCP and the time scale of the noise."""
-    return [_rule_section(runs), _noise_section(runs)]
+    return [partial(_rule_section, runs), partial(_noise_section, runs)]
 
 
 def _rule_section(runs: Runs) -> Section:
     names = tuple(f"{rule}, {DROP_DESCRIPTIONS[drop]}" for rule, drop in RULES_AND_DROPS[1:])
-    section = Section("Rules that the paper leaves open", ("quantity", "N"), others=names)
+    section = runs.section("Rules that the paper leaves open", ("quantity", "N"), others=names)
     for quantity in QUANTITIES:
         for sources in CONGESTED:
-            first, *rest = (runs[_rule_job(runs, sources, *each)] for each in RULES_AND_DROPS)
-            figures = SettingAnswers(first, sources, others=tuple(rest))
-            printed = printed_cell(3, quantity, str(sources))
-            section.rows.append(figures.row(quantity, (str(sources),), printed, relative=None))
+            jobs = [_rule_job(runs, sources, *each) for each in RULES_AND_DROPS]
+            section.rows += row_of_jobs(runs, quantity, (str(sources),), (3, sources), jobs)
     section.remarks = [
         "Own values are for rule B with drops from the longest queue, as in Table 3. *B*: acks of "
         "packets sent before the last halving do not increase the window, windows are halved in "
@@ -84,35 +83,34 @@ def _rule_section(runs: Runs) -> Section:
 
 
 def _noise_section(runs: Runs) -> Section:
-    section = Section(
+    section = runs.section(
         "The time scale of the noise",
         ("quantity", "case"),
         others=tuple(f"{1e3 * bin_s:g} ms" for bin_s in OTHER_BINS_S),
     )
-    answers = {
-        case: [runs[_noise_job(runs, case, bin_s)] for bin_s in (Noise(0).bin_s, *OTHER_BINS_S)]
+    jobs = {
+        case: [_noise_job(runs, case, bin_s) for bin_s in (Noise(0).bin_s, *OTHER_BINS_S)]
         for case in (2, 3)
     }
     for quantity in QUANTITIES:
-        for case, (first, *rest) in answers.items():
-            figures = SettingAnswers(first, NOISE_SOURCES, others=tuple(rest))
-            printed = printed_cell(TABLE_OF_CASE[case], quantity, str(NOISE_SOURCES))
-            section.rows.append(figures.row(quantity, (str(case),), printed, relative=None))
+        for case, each in jobs.items():
+            place = (TABLE_OF_CASE[case], NOISE_SOURCES)
+            section.rows += row_of_jobs(runs, quantity, (str(case),), place, each)
     section.remarks = [
         f"{NOISE_SOURCES} users. The noise keeps each rate for 100 ms in the column *own*, and for "
         "the given time in the other columns. At a load of 80 % (case 2), slower noise exceeds the "
         "router's rate for longer times, so the queue is longer. At 100 % (case 3), the queue is "
         "nearly full for long periods with every time scale, and faster noise causes less loss in "
         "these periods. None of the time scales gives the paper's 0.2 % of loss.",
-        _realised_noise_remark(answers),
+        _realised_noise_remark({case: runs[each[0]] for case, each in jobs.items()}),
     ]
     return section
 
 
-def _realised_noise_remark(answers: dict[int, list[Answer]]) -> str:
+def _realised_noise_remark(answers: dict[int, Answer]) -> str:
     """Return the realised mean and deviation of the noise after its negative rates were cut."""
     parts = []
-    for case, (first, *_) in answers.items():
+    for case, first in answers.items():
         table = first.tables["cross"]
         mean, spread = (float(table[f"rate_{of}_bps"][0]) / 1e6 for of in ("mean", "sd"))
         cut = 100 * float(table["cut_ratio"][0])

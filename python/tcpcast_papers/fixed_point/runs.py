@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from tcpcast_papers import simulations
-from tcpcast_papers.fixed_point.measures import metric_with_ends
+from tcpcast_papers.fixed_point.measures import QUANTITY_LABELS, SettingAnswers, metric_with_ends
+from tcpcast_papers.fixed_point.published import printed_cell
 from tcpcast_papers.fixed_point.settings import Length, LocalLoop
 from tcpcast_papers.simulations import SEED
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from tcpcast.answer import Answer
 
     from tcpcast_papers.fixed_point.settings import Ftp
+    from tcpcast_papers.reproduction import Row
 
 SCHEMES: dict[str, dict[str, Any]] = {
     f"{scheme}{words}": {"scheme": scheme, "conditional": conditional}
@@ -223,3 +225,18 @@ def reference_flows(result: Answer) -> Answer:
     cells = zip(*(table[name].tolist() for name in ("metric", "value", "low", "high")), strict=True)
     metrics = {name: metric_with_ends(value, low, high) for name, value, low, high in cells}
     return replace(result, metrics=metrics)
+
+
+def row_of_jobs(
+    runs: Runs, quantity: str, label: tuple[str, ...], place: tuple[int, int], jobs: list[Job]
+) -> list[Row]:
+    """Return the row of a quantity, for the table and number of users of ``place``."""
+    number, sources = place
+
+    def compute() -> Row:
+        first, *rest = (runs[job] for job in jobs)
+        printed = printed_cell(number, quantity, str(sources))
+        answers = SettingAnswers(first, sources, others=tuple(rest))
+        return answers.row(quantity, label, printed, relative=None)
+
+    return runs.row((QUANTITY_LABELS[quantity][0], *label), compute)

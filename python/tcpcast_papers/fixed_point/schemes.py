@@ -7,6 +7,7 @@ interval over the seeds, next to the simulation of every flow.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -35,6 +36,7 @@ from tcpcast_papers.fixed_point.tables import TOLERANCE as LOOP_TOLERANCE
 from tcpcast_papers.reproduction import Cause, Row, Section
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from tcpcast.answer import Answer
@@ -79,9 +81,9 @@ def request(runs: Runs) -> None:
                     runs.request(each)
 
 
-def sections(runs: Runs, _: Path) -> list[Section]:
+def sections(runs: Runs, _: Path) -> list[Callable[[], Section]]:
     """Return one section per table of the paper."""
-    return [_section(runs, number) for number in runs.sample_sizes.scheme_tables]
+    return [partial(_section, runs, number) for number in runs.sample_sizes.scheme_tables]
 
 
 _BACKBONE_REMARK = [
@@ -90,7 +92,7 @@ _BACKBONE_REMARK = [
 
 
 def _section(runs: Runs, number: int) -> Section:
-    section = Section(
+    section = runs.section(
         f"Schemes of Table {number}",
         ("quantity", "column", "scheme"),
         others=("every flow", "failed tests"),
@@ -105,10 +107,11 @@ def _section(runs: Runs, number: int) -> Section:
             relative = TOLERANCES.get(number, LOOP_TOLERANCE)
             tolerance = tolerance_of_value(line["quantity"], printed, relative)
             for scheme in runs.sample_sizes.scheme_tables[number]:
-                row = _scheme_row(runs, line["quantity"], (column, scheme), job, printed)
-                if row is not None:
-                    runs.record_row(row.label, _jobs_of_seeds(runs, job, scheme))
-                    section.rows.append(replace(row, tolerance=tolerance))
+                label = (QUANTITY_LABELS[line["quantity"]][0], column, scheme)
+                compute = partial(_scheme_row, runs, line["quantity"], label, job, printed)
+                section.rows += [
+                    replace(row, tolerance=tolerance) for row in runs.row(label, compute)
+                ]
     section.remarks = [
         "Own values are means of the reference flows over runs with different seeds, with a 95 % "
         "interval over the seeds. *Failed tests* is the mean number of failed tests of section "
@@ -119,16 +122,15 @@ def _section(runs: Runs, number: int) -> Section:
 
 
 def _scheme_row(
-    runs: Runs, quantity: str, where: tuple[str, str], job: Job, printed: Printed | None
+    runs: Runs, quantity: str, label: tuple[str, ...], job: Job, printed: Printed | None
 ) -> Row | None:
     """Return the row of a scheme without its tolerance; None if it has no such quantity."""
-    answers = [runs[each] for each in _jobs_of_seeds(runs, job, where[1])]
+    answers = [runs[each] for each in _jobs_of_seeds(runs, job, label[-1])]
     metric = mean_over_seeds(quantity, answers, job.setting.flows)
     if metric is None:
         return None
     exact = measure_quantity(quantity, runs[job], job.setting.flows)
-    name, unit = QUANTITY_LABELS[quantity]
-    row = Row.from_metric((name, *where), unit, printed, metric)
+    row = Row.from_metric(label, QUANTITY_LABELS[quantity][1], printed, metric)
     without = queueing_rtt_s(runs[job]) if quantity == "rtt" and is_one_queue(job) else None
     if without is not None and exact is not None:
         own_link = metric.value - (exact.value - without)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from tcpcast_papers.fixed_point.measures import (
     GOODPUT_LEVELS,
     MAX_RTT_S,
+    QUANTITY_LABELS,
     SettingAnswers,
     measure_quantity,
 )
@@ -25,9 +27,11 @@ from tcpcast_papers.fixed_point.settings import NOISES, LocalLoop
 from tcpcast_papers.reproduction import Cause, Section, Tolerance
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from tcpcast_papers.fixed_point.runs import Runs, SampleSizes
+    from tcpcast_papers.published import Line
     from tcpcast_papers.reproduction import Row
 
 TOLERANCE = 0.05
@@ -92,49 +96,50 @@ def loop_answers(runs: Runs, case: int, sources: int) -> SettingAnswers:
     )
 
 
-def sections(runs: Runs, _: Path) -> list[Section]:
+def sections(runs: Runs, _: Path) -> list[Callable[[], Section]]:
     """Return Tables 3 to 6, and a comparison of Table 3 with independent values."""
     return [
-        *(case_section(runs, case) for case in TABLE_OF_CASE),
-        _variance_section(runs),
-        _independent_section(runs),
+        *(partial(case_section, runs, case) for case in TABLE_OF_CASE),
+        partial(_variance_section, runs),
+        partial(_independent_section, runs),
     ]
 
 
 def case_section(runs: Runs, case: int) -> Section:
     """Return Table 3, 4 or 5: the local loop in one of its cases."""
     number = TABLE_OF_CASE[case]
-    figures = {sources: loop_answers(runs, case, sources) for sources in POPULATIONS}
     others = ("independent",) if case == 1 else ()
-    section = Section(published_table(number).title, ("quantity", "N"), others=others)
+    section = runs.section(published_table(number).title, ("quantity", "N"), others=others)
     for line in published_table(number):
         for sources in POPULATIONS:
-            row = _loop_row(figures[sources], case, line["quantity"], sources)
-            if case == 1 and line["quantity"] == "rtt" and sources in CONGESTED:
-                row = replace(row, explained_by=_heads_in_service_cause(runs, sources))
-            if case == 1:
-                # Add the independent value to a row of Table 3.
-                result = independent_values().lines_with(quantity=line["quantity"])
-                computed = result[0].value(str(sources)) if result else None
-                row = replace(row, others=(*row.others, computed))
-            section.rows.append(row)
+            label = (QUANTITY_LABELS[line["quantity"]][0], str(sources))
+            compute = partial(_loop_row, runs, case, line["quantity"], sources)
+            section.rows += runs.row(label, compute)
     section.remarks = list(_REMARKS[case])
     return section
 
 
-def _loop_row(figures: SettingAnswers, case: int, quantity: str, sources: int) -> Row:
+def _loop_row(runs: Runs, case: int, quantity: str, sources: int) -> Row:
     column = str(sources)
     fitted = quantity == "rtt" and (case, sources) == FITTED_CASE_AND_USERS
     note = "fitted" * fitted
     if quantity == "rtt" and sources in CONGESTED:
         note = _MAX_RTT_NOTES[case]
-    row = figures.row(
+    row = loop_answers(runs, case, sources).row(
         quantity,
         (column,),
         printed_cell(TABLE_OF_CASE[case], quantity, column),
         relative=None if fitted else TOLERANCE,
     )
-    return replace(row, note=note)
+    row = replace(row, note=note)
+    if case == 1 and quantity == "rtt" and sources in CONGESTED:
+        row = replace(row, explained_by=_heads_in_service_cause(runs, sources))
+    if case == 1:
+        # Add the independent value to a row of Table 3.
+        result = independent_values().lines_with(quantity=quantity)
+        computed = result[0].value(column) if result else None
+        row = replace(row, others=(*row.others, computed))
+    return row
 
 
 def heads_in_service_job(sources: int, sample_sizes: SampleSizes) -> Job:
@@ -190,24 +195,13 @@ _REMARKS = {
 
 
 def _variance_section(runs: Runs) -> Section:
-    section = Section(published_table(6).title, ("quantity", "spread"), others=("fresh start",))
-    figures = {}
-    for column in SPREADS:
-        job = size_and_off_time_job(column, runs.sample_sizes)
-        fresh = runs[size_and_off_time_job(column, runs.sample_sizes, start="silent")]
-        figures[column] = SettingAnswers(
-            runs[job],
-            THRESHOLD_USERS,
-            others=(fresh,),
-            has_one_queue=True,
-        )
+    section = runs.section(
+        published_table(6).title, ("quantity", "spread"), others=("fresh start",)
+    )
     for line in published_table(6):
         for column in SPREADS:
-            printed = line.printed(column)
-            row = figures[column].row(
-                line["quantity"], (column,), printed, relative=VARIANCE_TOLERANCE
-            )
-            section.rows.append(row)
+            label = (QUANTITY_LABELS[line["quantity"]][0], column)
+            section.rows += runs.row(label, _variance_row, runs, line, column)
     section.remarks = [
         "Columns give the standard deviations of file size and think time, relative to Table 3. "
         "There are 5000 users, and the simulation starts in equilibrium, with residual think "
@@ -222,18 +216,22 @@ def _variance_section(runs: Runs) -> Section:
     return section
 
 
+def _variance_row(runs: Runs, line: Line, column: str) -> Row:
+    own, fresh = (
+        runs[size_and_off_time_job(column, runs.sample_sizes, start=start)]
+        for start in ("equilibrium", "silent")
+    )
+    answers = SettingAnswers(own, THRESHOLD_USERS, others=(fresh,), has_one_queue=True)
+    printed = line.printed(column)
+    return answers.row(line["quantity"], (column,), printed, relative=VARIANCE_TOLERANCE)
+
+
 def _independent_section(runs: Runs) -> Section:
-    section = Section("Independent values", ("quantity", "N"))
-    nearest = Tolerance(relative=INDEPENDENT_TOLERANCE, printed_digits=True)
+    section = runs.section("Independent values", ("quantity", "N"))
     for quantity in ("loss", "timeouts", "rtt", "goodput", *GOODPUT_LEVELS):
         for sources in POPULATIONS:
-            figures = SettingAnswers(
-                runs[_independent_job(sources, runs.sample_sizes)], sources, has_one_queue=True
-            )
-            printed = independent_values().line_with(quantity=quantity).printed(str(sources))
-            row = figures.row(quantity, (str(sources),), printed, relative=INDEPENDENT_TOLERANCE)
-            # Unlike the paper's, these goodput levels are not rounded up.
-            section.rows.append(row if row.tolerance is None else replace(row, tolerance=nearest))
+            label = (QUANTITY_LABELS[quantity][0], str(sources))
+            section.rows += runs.row(label, _independent_row, runs, quantity, sources)
     section.remarks = [
         "Published values are from an independent simulator: 16 replications of Table 3 with every "
         "flow and the same rules, except that a timeout retransmits nothing. In overload, own "
@@ -241,3 +239,14 @@ def _independent_section(runs: Runs) -> Section:
         "the source's own link; own RTTs include this wait.",
     ]
     return section
+
+
+def _independent_row(runs: Runs, quantity: str, sources: int) -> Row:
+    answers = SettingAnswers(
+        runs[_independent_job(sources, runs.sample_sizes)], sources, has_one_queue=True
+    )
+    printed = independent_values().line_with(quantity=quantity).printed(str(sources))
+    row = answers.row(quantity, (str(sources),), printed, relative=INDEPENDENT_TOLERANCE)
+    # Unlike the paper's, these goodput levels are not rounded up.
+    nearest = Tolerance(relative=INDEPENDENT_TOLERANCE, printed_digits=True)
+    return row if row.tolerance is None else replace(row, tolerance=nearest)

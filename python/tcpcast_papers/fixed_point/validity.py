@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from functools import partial
+from itertools import product
 from typing import TYPE_CHECKING
 
 from tcpcast_papers.fixed_point.measures import (
@@ -16,6 +18,7 @@ from tcpcast_papers.fixed_point.tables import loop_job
 from tcpcast_papers.reproduction import Row, Section
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from tcpcast.answer import Answer
@@ -36,49 +39,59 @@ def request(runs: Runs) -> None:
             runs.request(fixed_point_job(job, runs.sample_sizes, scheme))
 
 
-def sections(runs: Runs, _: Path) -> list[Section]:
+def sections(runs: Runs, _: Path) -> list[Callable[[], Section]]:
     """Return the results of each scheme and of every flow."""
-    names = [f"scheme {scheme}" for scheme in runs.sample_sizes.schemes]
-    result = Section("Validity of the fixed point", ("quantity", "N", "of"))
-    jobs = {n: loop_job(1, n, runs.sample_sizes) for n in POPULATIONS}
-    answers = {
-        sources: fixed_point_answers(runs, job, runs.sample_sizes.schemes)
-        for sources, job in jobs.items()
-    }
-    for quantity in MAX_ERRORS:
-        for sources, job in jobs.items():
-            for name, answer in {EVERY_FLOW: runs[job], **answers[sources]}.items():
-                label = (QUANTITY_LABELS[quantity][0], str(sources), name)
-                metric = measure_quantity(quantity, answer, sources)
-                note = "failed its tests" * (answer.incomplete_reason is not None)
-                result.rows.append(
-                    Row.from_metric(label, QUANTITY_LABELS[quantity][1], None, metric, note=note)
-                )
+    return [partial(_section, runs)]
+
+
+def _section(runs: Runs) -> Section:
+    result = runs.section("Validity of the fixed point", ("quantity", "N", "of"))
+    schemes = {f"scheme {scheme}": scheme for scheme in runs.sample_sizes.schemes}
+    for quantity, sources, name in product(MAX_ERRORS, POPULATIONS, (EVERY_FLOW, *schemes)):
+        label = (QUANTITY_LABELS[quantity][0], str(sources), name)
+        compute = partial(_quantity_row, runs, quantity, label, schemes.get(name))
+        result.rows += runs.row(label, compute)
+    values = list(result.rows)
+    for sources, name in product(POPULATIONS, schemes):
+        label = ("failed tests of the fixed point", str(sources), name)
+        result.rows += runs.value(label, "tests", _failed_tests, runs, sources, schemes[name])
+    answers = {n: {name: _answer(runs, n, of) for name, of in schemes.items()} for n in POPULATIONS}
     result.remarks = [
         "Rows of a *scheme* are results of its reference flows (section 5.3), for the scenario of "
         "Table 3. They agree with the simulation of every flow if the error is at most 5 % for "
         "goodput and 10 % for other quantities.",
-        *(line for name in names for line in _agreement_remarks(name, result.rows)),
+        *(line for name in schemes for line in _agreement_remarks(name, values)),
         *failed_test_remarks(
             {
                 name.capitalize(): {f"N = {n}": each[name] for n, each in answers.items()}
-                for name in names
+                for name in schemes
             }
         ),
     ]
-    result.rows += [
-        _failed_test_row(sources, name, answer)
-        for sources, each in answers.items()
-        for name, answer in each.items()
-    ]
-    return [result]
+    return result
 
 
-def _failed_test_row(sources: int, name: str, answer: Answer) -> Row:
+def _answer(runs: Runs, sources: int, scheme: str | None) -> Answer:
+    """Return the fixed point of a scheme, or the simulation of every flow for None."""
+    job = loop_job(1, sources, runs.sample_sizes)
+    if scheme is None:
+        return runs[job]
+    (answer,) = fixed_point_answers(runs, job, [scheme]).values()
+    return answer
+
+
+def _quantity_row(runs: Runs, quantity: str, label: tuple[str, ...], scheme: str | None) -> Row:
+    sources = int(label[1])
+    answer = _answer(runs, sources, scheme)
+    metric = measure_quantity(quantity, answer, sources)
+    note = "failed its tests" * (answer.incomplete_reason is not None)
+    return Row.from_metric(label, QUANTITY_LABELS[quantity][1], None, metric, note=note)
+
+
+def _failed_tests(runs: Runs, sources: int, scheme: str) -> float | None:
     """Return the number of failed tests of section 5.4."""
-    table = answer.tables.get("convergence")
-    count = None if table is None else float((~table["passed"]).sum())
-    return Row(("failed tests of the fixed point", str(sources), name), "tests", None, count)
+    table = _answer(runs, sources, scheme).tables.get("convergence")
+    return None if table is None else float((~table["passed"]).sum())
 
 
 def _agreement_remarks(name: str, rows: list[Row]) -> list[str]:

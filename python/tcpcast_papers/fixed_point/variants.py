@@ -7,6 +7,8 @@ compare all values of these columns with the printed values.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
+from itertools import product
 from typing import TYPE_CHECKING
 
 from tcpcast_papers.fixed_point.measures import MAX_RTT_S, QUANTITY_LABELS, measure_quantity
@@ -20,6 +22,7 @@ from tcpcast_papers.published import lines_of_runs
 from tcpcast_papers.reproduction import Row, Section
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from tcpcast_papers.fixed_point.runs import Runs
@@ -53,24 +56,22 @@ def request(runs: Runs) -> None:
         runs.request(_variant_job(line, runs))
 
 
-def sections(runs: Runs, _: Path) -> list[Section]:
+def sections(runs: Runs, _: Path) -> list[Callable[[], Section]]:
     """Return one section per parameter."""
     titles = dict.fromkeys(line["section"] for line in _published_lines(runs))
-    return [_section(title, runs) for title in titles]
+    return [partial(_section, title, runs) for title in titles]
 
 
 def _section(title: str, runs: Runs) -> Section:
-    section = Section(title, ("quantity", "column", "variant"), remarks=[_REMARKS[title]])
+    section = runs.section(title, ("quantity", "column", "variant"))
     lines = [line for line in _published_lines(runs) if line["section"] == title]
     quantities = dict.fromkeys(
         each["quantity"] for line in lines for each in published_table(_table_number(line))
     )
-    section.rows = [
-        row
-        for quantity in quantities
-        for line in lines
-        if (row := _variant_row(quantity, line, runs))
-    ]
+    for quantity, line in product(quantities, lines):
+        label = (QUANTITY_LABELS[quantity][0], line["sources"], line["variant"])
+        section.rows += runs.row(label, _variant_row, quantity, line, runs)
+    section.remarks = [_REMARKS[title]]
     return section
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from tcpcast.answer import Metric
 
-    from tcpcast_papers.kernel.agreement import QuantityFormat
+    from tcpcast_papers.kernel.agreement import AllowedDifference, QuantityFormat
     from tcpcast_papers.kernel.cells import Cell, Measured
     from tcpcast_papers.kernel.runs import CellResult, KernelRuns
 
@@ -124,12 +124,20 @@ def compare_cells(runs: KernelRuns, kinds: Container[str] = KINDS) -> tuple[Comp
     )
 
 
+def compared_quantities(cell: Cell) -> dict[str, AllowedDifference]:
+    """Return the tolerances of the measured quantities of a cell that are compared."""
+    tolerances = {
+        name: allowed_difference(cell, name)
+        for name in cell.measured
+        if quantity_format(name) is not None
+    }
+    return {name: each for name, each in tolerances.items() if each is not None}
+
+
 def compare_cell(cell: Cell, cell_result: CellResult) -> Iterator[Comparison]:
     """Return the compared quantities of a cell."""
-    for name, kernel in cell.measured.items():
-        tolerance = None if quantity_format(name) is None else allowed_difference(cell, name)
-        if tolerance is None:
-            continue
+    for name, tolerance in compared_quantities(cell).items():
+        kernel = cell.measured[name]
         within = tolerance.absolute_to(kernel.mean)
         own = (
             None if cell_result.packet is None else simulated_metric(cell, cell_result.packet, name)

@@ -56,12 +56,13 @@ def reproduce(  # noqa: PLR0913 - those of every paper, and the measurements
     force: bool = False,
     scenarios: Path | None = None,
     measurements: Sequence[Path] = (),
+    cell: str = "",
 ) -> Report:
     """Simulate the cells of the measurements, and write the page and its data.
 
     Parameters
     ----------
-    output, quick, progress, threads, force, scenarios
+    output, quick, progress, threads, force, scenarios, cell
         As for :meth:`tcpcast_papers.runner.Paper.reproduce`.
     measurements
         Folders with original files of measurements (:mod:`.measurement_files`); default: the
@@ -77,17 +78,18 @@ def reproduce(  # noqa: PLR0913 - those of every paper, and the measurements
     cells = (
         measurement_files.read_cells_in_folders(measurements) if measurements else packaged_cells()
     )
-    files.check_folder_is_writable(output)
-    files.check_file_is_writable(output / DATA_FILE_NAME, kind=DATA_KIND, force=force)
+    if not cell:
+        files.check_folder_is_writable(output)
+        files.check_file_is_writable(output / DATA_FILE_NAME, kind=DATA_KIND, force=force)
     runs = KernelRuns(QUICK if quick else WHOLE, threads, progress, cells=cells)
-    report = PAPER.report(runs, output, quick=quick, force=force, scenarios=scenarios)
+    report = PAPER.report(runs, output, quick=quick, force=force, scenarios=scenarios, cell=cell)
     if measurements:
         # Cells that were not selected cannot show whether known differences are gone.
         given = {(cell.series, cell.name) for cell in cells}
         report.known_differences = tuple(
             each for each in report.known_differences if each.label[:2] in given
         )
-    if not report.interrupted:
+    if not (cell or report.interrupted):
         _write_data(report, runs, output / DATA_FILE_NAME, force=force)
     return report
 

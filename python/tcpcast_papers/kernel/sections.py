@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from statistics import median
 from typing import TYPE_CHECKING
 
 from tcpcast_papers.kernel import models, signs
-from tcpcast_papers.kernel.agreement import half_width
+from tcpcast_papers.kernel.agreement import half_width, quantity_format
 from tcpcast_papers.kernel.cells import KINDS
 from tcpcast_papers.kernel.comparison import (
     AGREES,
@@ -15,14 +16,17 @@ from tcpcast_papers.kernel.comparison import (
     MAX_HALF_WIDTHS,
     NOT_SIMULATED,
     ONE_RUN,
+    compare_cell,
     compare_cells,
+    compared_quantities,
 )
 from tcpcast_papers.reproduction import Printed, Row, Section, Tolerance
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable
     from pathlib import Path
 
+    from tcpcast_papers.kernel.cells import Cell
     from tcpcast_papers.kernel.comparison import Comparison
     from tcpcast_papers.kernel.models import Prediction
     from tcpcast_papers.kernel.runs import KernelRuns
@@ -53,25 +57,45 @@ def request(runs: KernelRuns) -> None:
     runs.request_all()
 
 
-def sections(runs: KernelRuns, _: Path) -> Iterator[Section]:
-    """Yield the summary, a section per kind of cells, the sign test and the models."""
-    yield _summary_section(compare_cells(runs))
-    for kind in KINDS:
-        if rows := [_comparison_row(line) for line in compare_cells(runs, {kind})]:
-            yield Section(TITLES[kind], COLUMNS, rows)
-    if rows := [sign_test_row(each) for each in signs.sign_tests(compare_cells(runs))]:
-        yield Section(SIGN_TEST_TITLE, ("kind", "quantity", "stack", "queue", "buffer"), rows)
-    yield _model_section(models.predict_cells(runs))
+def sections(runs: KernelRuns, _: Path) -> list[Callable[[], Section]]:
+    """Return the summary, a section per kind of cells, the sign test and the models."""
+    return [
+        partial(_summary_section, runs),
+        *(partial(_kind_section, runs, kind) for kind in KINDS),
+        partial(_sign_section, runs),
+        partial(_model_section, runs),
+    ]
 
 
-def _summary_section(lines: Iterable[Comparison]) -> Section:
+def _kind_section(runs: KernelRuns, kind: str) -> Section:
+    section = runs.section(TITLES[kind], COLUMNS)
+    for cell in runs.cells:
+        if cell.kind == kind:
+            for name in compared_quantities(cell):
+                quantity = quantity_format(name)
+                label = (cell.series, cell.name, "" if quantity is None else quantity.title)
+                section.rows += runs.row(label, _comparison_row, runs, cell, name)
+    return section
+
+
+def _sign_section(runs: KernelRuns) -> Section:
+    section = runs.section(SIGN_TEST_TITLE, ("kind", "quantity", "stack", "queue", "buffer"))
+    section.rows = [sign_test_row(each) for each in signs.sign_tests(compare_cells(runs))]
+    return section
+
+
+def _summary_section(runs: KernelRuns) -> Section:
     """Return the numbers of values that agree, by kind and quantity."""
+    section = runs.section("Summary. Numbers of values that agree")
+    lines = compare_cells(runs)
     groups: dict[tuple[str, str], list[Comparison]] = {}
     for line in lines:
         groups.setdefault((line.cell.kind, line.quantity_group), []).append(line)
     order = sorted(groups.items(), key=lambda group: KINDS.index(group[0][0]))
-    remarks = [f"- {kind}, {title}: {_summary_text(group)}" for (kind, title), group in order]
-    return Section("Summary. Numbers of values that agree", remarks=remarks)
+    section.remarks = [
+        f"- {kind}, {title}: {_summary_text(group)}" for (kind, title), group in order
+    ]
+    return section
 
 
 def _summary_text(lines: list[Comparison]) -> str:
@@ -103,7 +127,8 @@ def sign_test_row(each: SignTest) -> Row:
     )
 
 
-def _comparison_row(line: Comparison) -> Row:
+def _comparison_row(runs: KernelRuns, cell: Cell, name: str) -> Row:
+    line = next(each for each in compare_cell(cell, runs.result_of(cell)) if each.name == name)
     scale = line.quantity.scale
     kernel = line.kernel.mean * scale
     return Row.from_metric(
@@ -138,8 +163,11 @@ def _digits_text(value: float, digits: int = 4) -> str:
     return f"{value:.{max(0, digits - 1 - math.floor(math.log10(abs(value))))}f}"
 
 
-def _model_section(predictions: Sequence[Prediction]) -> Section:
+def _model_section(runs: KernelRuns) -> Section:
     """Return the models and the kernel side by side, without a verdict."""
+    title = "Models. Formulas compared with the kernel"
+    section = runs.section(title, ("model", "fed by", "series", "cell"))
+    predictions = models.predict_cells(runs)
     groups: dict[tuple[str, str, str], list[Prediction]] = {}
     for each in predictions:
         stack = each.cell.stacks.split()[-1]
@@ -154,12 +182,8 @@ def _model_section(predictions: Sequence[Prediction]) -> Section:
             f"- {model}, with inputs from the {feed}, {stack}: {middle} of the kernel's rate "
             f"({span}) in {len(ratios)} of {len(group)} cells, those in its domain"
         )
-    return Section(
-        "Models. Formulas compared with the kernel",
-        ("model", "fed by", "series", "cell"),
-        list(map(_prediction_row, predictions)),
-        remarks=remarks,
-    )
+    section.rows, section.remarks = list(map(_prediction_row, predictions)), remarks
+    return section
 
 
 def _prediction_row(each: Prediction) -> Row:

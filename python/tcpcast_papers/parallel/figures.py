@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
+from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,8 +15,8 @@ from tcpcast_papers.parallel import plots, predictions
 from tcpcast_papers.parallel.loss_events import (
     INDICATIONS_COLUMN,
     LOSS_BINS,
-    group_by_loss,
-    measured_two_ways,
+    Group,
+    all_points_and_losses,
     request_measurements,
 )
 from tcpcast_papers.parallel.predictions import (
@@ -41,10 +43,10 @@ from tcpcast_papers.parallel.settings import (
 from tcpcast_papers.reproduction import Row, Section
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from tcpcast_papers.parallel.loss_events import MeasuredTwoWays
+    from tcpcast_papers.parallel.points import Point
     from tcpcast_papers.parallel.predictions import Prediction
     from tcpcast_papers.parallel.runs import Measured, Runs
 
@@ -173,19 +175,24 @@ def request(runs: Runs) -> None:
         request_measurements(runs, points_of_setup(setting, runs.sample_sizes))
 
 
-def sections(runs: Runs, folder: Path) -> Iterator[Section]:
-    """Yield a section for each figure."""
-    yield from (_section(figure, runs, folder) for figure in FIGURES)
+def sections(runs: Runs, folder: Path) -> list[Callable[[], Section]]:
+    """Return a section for each figure."""
+    return [partial(_section, figure, runs, folder) for figure in FIGURES]
 
 
 def _section(figure: Figure, runs: Runs, folder: Path) -> Section:
-    section = Section(
+    section = runs.section(
         f"{figure.name}. {figure.title}",
         ("model", "fed with", "mean |error| over"),
         others=(INDICATIONS_COLUMN,),
     )
-    pairs = measured_two_ways(runs, points_of_setup(figure.setting, runs.sample_sizes))
-    seen = [pair.by_losses for pair in pairs]
+    points = points_of_setup(figure.setting, runs.sample_sizes)
+    every, *by_loss = all_points_and_losses(points)
+    groups = [every, *_groups_by_flows(points), *by_loss]
+    for model, group in product((*figure.plotted_models, *figure.others), groups):
+        label = (model.model, model.measure, group.name)
+        section.rows += runs.row(label, _error_row, runs, label, model, group)
+    seen = [pair.by_losses for pair in every.pairs(runs)]
     drawn, panels = drawing.create_panels(1 + len(figure.plotted_models), width=5.0, height=4.0)
     if figure.setting in REAL_DELAYS_S:
         plots.draw_by_flows(panels[0], panels[1], (*figure.plotted_models, PFTK), seen)
@@ -193,51 +200,41 @@ def _section(figure: Figure, runs: Runs, folder: Path) -> Section:
         plots.draw_rates(panels[0], figure.plotted_models, seen)
         plots.draw_ratios(panels[1:], figure.plotted_models, seen)
     section.figures.append(drawing.Plot(drawn, folder / figure.file))
-    for model in (*figure.plotted_models, *figure.others):
-        section.rows += error_rows(model, pairs)
     section.remarks = [_interval_and_loss_remark(figure, seen)]
     return section
 
 
-def error_rows(model: Prediction, pairs: list[MeasuredTwoWays]) -> list[Row]:
-    """Return a model's mean absolute error over all points, per n and per loss.
+def _error_row(runs: Runs, label: tuple[str, ...], model: Prediction, group: Group) -> Row | None:
+    """Return a model's mean absolute error; None if it applies to no point of the group.
 
     Loss events are counted from lost packets and, in a second column, from loss indications.
     """
-    rows = []
-    for name, group in (("all points", pairs), *_group_by_flows(pairs), *group_by_loss(pairs)):
-        seen = [pair.by_losses for pair in group]
-        result = 100 * predictions.relative_rate_errors(model, seen)
-        if not np.isfinite(result).any():
-            continue
-        kept = result[np.isfinite(result)]
-        worst = int(np.nanargmax(np.abs(result)))
-        note = f"{kept.mean():+.1f} % on average"
-        if len(kept) > 1:
-            note += f", at most {result[worst]:+.0f} % ({point_text(seen[worst])})"
-        other = predictions.mean_absolute_error(model, [pair.by_indications for pair in group])
-        row = Row(
-            (model.model, model.measure, name),
-            "%",
-            None,
-            float(np.abs(kept).mean()),
-            note=note,
-            others=(100 * other,),
-        )
-        rows.append(row)
-    return rows
+    pairs = group.pairs(runs)
+    seen = [pair.by_losses for pair in pairs]
+    result = 100 * predictions.relative_rate_errors(model, seen)
+    if not np.isfinite(result).any():
+        return None
+    kept = result[np.isfinite(result)]
+    worst = int(np.nanargmax(np.abs(result)))
+    note = f"{kept.mean():+.1f} % on average"
+    if len(kept) > 1:
+        note += f", at most {result[worst]:+.0f} % ({point_text(seen[worst].point)})"
+    other = predictions.mean_absolute_error(model, [pair.by_indications for pair in pairs])
+    own = float(np.abs(kept).mean())
+    return Row(label, "%", None, own, note=note, others=(100 * other,))
 
 
-def point_text(seen: Measured) -> str:
+def point_text(point: Point) -> str:
     """Return a short description of a point: ``n = 100, 5 %``."""
-    point = seen.point
     where = f"{100 * point.loss:g} %" if point.loss else f"{point.rate_mbit} Mbit/s"
     return f"n = {point.flows}, {where}"
 
 
-def _group_by_flows(pairs: list[MeasuredTwoWays]) -> Iterator[tuple[str, list[MeasuredTwoWays]]]:
-    for n in dict.fromkeys(pair.by_losses.point.flows for pair in pairs):
-        yield f"n = {n}", [pair for pair in pairs if pair.by_losses.point.flows == n]
+def _groups_by_flows(points: list[Point]) -> list[Group]:
+    return [
+        Group(f"n = {n}", tuple(point for point in points if point.flows == n))
+        for n in dict.fromkeys(point.flows for point in points)
+    ]
 
 
 def _interval_and_loss_remark(figure: Figure, seen: Sequence[Measured]) -> str:

@@ -9,8 +9,10 @@ indication. The same applies to a retransmission that is lost after a timeout.
 
 from __future__ import annotations
 
-from dataclasses import replace
-from itertools import pairwise
+import math
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import pairwise, product
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -23,7 +25,7 @@ from tcpcast_papers.parallel.settings import DROP_TAIL, RANDOM_30, points_of_set
 from tcpcast_papers.reproduction import Row, Section
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -135,34 +137,62 @@ def measured_trace_two_ways(point: Point, result: Answer) -> MeasuredTwoWays:
     )
 
 
-def group_by_loss(pairs: list[MeasuredTwoWays]) -> list[tuple[str, list[MeasuredTwoWays]]]:
-    """Return named groups of points: bins of p, or points with the same random loss."""
-    if all(pair.by_losses.point.loss for pair in pairs):
-        losses = dict.fromkeys(pair.by_losses.point.loss for pair in pairs)
-        return [
-            (f"loss {100 * loss:g} %", [p for p in pairs if p.by_losses.point.loss == loss])
-            for loss in losses
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Points of a set-up with a common name, and limits of p.
+
+    Parameters
+    ----------
+    name
+        Points in words.
+    points
+        The points.
+    low, high
+        Lowest p, and the p above the highest.
+    """
+
+    name: str
+    points: tuple[Point, ...]
+    low: float = 0.0
+    high: float = math.inf
+
+    def pairs(self, runs: Runs) -> list[MeasuredTwoWays]:
+        """Return the measurements of the points within the limits."""
+        pairs = measured_two_ways(runs, self.points)
+        return [pair for pair in pairs if self.low <= pair.by_losses.p < self.high]
+
+
+def all_points_and_losses(points: list[Point]) -> list[Group]:
+    """Return all points, then those with each random loss, or bins of p."""
+    whole = Group("all points", tuple(points))
+    if all(point.loss for point in points):
+        return [whole] + [
+            Group(f"loss {100 * loss:g} %", tuple(p for p in points if p.loss == loss))
+            for loss in dict.fromkeys(point.loss for point in points)
         ]
-    groups = [
-        (
-            f"p from {100 * low:g} to {100 * high:g} %",
-            [p for p in pairs if low <= p.by_losses.p < high],
-        )
+    return [whole] + [
+        Group(f"p from {100 * low:g} to {100 * high:g} %", whole.points, low, high)
         for low, high in pairwise(LOSS_BINS)
     ]
-    return [(over, group) for over, group in groups if group]
 
 
-def sections(runs: Runs, folder: Path) -> list[Section]:
+def sections(runs: Runs, folder: Path) -> list[Callable[[], Section]]:
     """Return the ratios of loss events to loss indications, and the models fed with indications."""
-    result = Section(
+    return [partial(_section, runs, folder)]
+
+
+def _section(runs: Runs, folder: Path) -> Section:
+    result = runs.section(
         "Sections III and IV. Loss events counted from lost packets", ("loss", "over", "of")
     )
+    points = {setting: points_of_setup(setting, runs.sample_sizes) for setting in SETTINGS}
+    for setting, every in points.items():
+        for group, name in product(all_points_and_losses(every), ("p", "p_e")):
+            label = (setting, group.name, f"{name} by lost packets / by indications")
+            result.rows += runs.row(label, _ratio_row, runs, label, group, name)
     figure, panels = drawing.create_panels(len(MODELS), len(SETTINGS), width=4.6, height=3.8)
-    for index, setting in enumerate(SETTINGS):
-        pairs = measured_two_ways(runs, points_of_setup(setting, runs.sample_sizes))
-        for over, group in (("all points", pairs), *group_by_loss(pairs)):
-            result.rows += _ratio_rows((setting, over), group)
+    for index, (setting, every) in enumerate(points.items()):
+        pairs = measured_two_ways(runs, every)
         row = panels[index * len(MODELS) : (index + 1) * len(MODELS)]
         plots.draw_ratios(row, MODELS, [pair.by_indications for pair in pairs])
         row[0].set_ylabel(f"model / simulation, {setting.partition(',')[0]}")
@@ -177,18 +207,17 @@ def sections(runs: Runs, folder: Path) -> list[Section]:
         "The models in this figure use loss indications. Simulations of a queue with few losses "
         "have no trace; each of their losses is one event and one indication.",
     ]
-    return [result]
+    return result
 
 
-def _ratio_rows(where: tuple[str, str], pairs: list[MeasuredTwoWays]) -> list[Row]:
-    rows = []
-    for name in ("p", "p_e"):
-        result = [
-            (getattr(pair.by_losses, name), getattr(pair.by_indications, name)) for pair in pairs
-        ]
-        shares = np.array([100 * lost / own for lost, own in result if own > 0])
-        if shares.size:
-            note = f"{shares.min():.0f} to {shares.max():.0f} %"
-            label = (*where, f"{name} by lost packets / by indications")
-            rows.append(Row(label, "%", None, float(shares.mean()), note=note))
-    return rows
+def _ratio_row(runs: Runs, label: tuple[str, ...], group: Group, name: str) -> Row | None:
+    """Return the mean of p or p_e by lost packets / by indications; None without losses."""
+    values = [
+        (getattr(pair.by_losses, name), getattr(pair.by_indications, name))
+        for pair in group.pairs(runs)
+    ]
+    shares = np.array([100 * lost / own for lost, own in values if own > 0])
+    if not shares.size:
+        return None
+    note = f"{shares.min():.0f} to {shares.max():.0f} %"
+    return Row(label, "%", None, float(shares.mean()), note=note)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from tcpcast_papers.parallel.loss_events import MeasuredTwoWays
+    from tcpcast_papers.parallel.points import Point
     from tcpcast_papers.parallel.runs import Measured, Runs
     from tcpcast_papers.published import Line
 
@@ -44,12 +45,12 @@ MODELS = {
     )
 }
 
-LIMITED_QUANTITIES: dict[str, Callable[[Measured], float]] = {
-    "loss": lambda seen: seen.point.loss,
-    "p": lambda seen: seen.p,
-    "rate": lambda seen: seen.point.rate_mbit,
+LIMITED_SETTINGS: dict[str, Callable[[Point], float]] = {
+    "loss": lambda point: point.loss,
+    "rate": lambda point: point.rate_mbit,
 }
-"""Quantities that the columns ``lowest`` and ``highest`` of a claim can limit."""
+"""Settings that the columns ``lowest`` and ``highest`` of a claim can limit. The third quantity
+with such limits, p, is a result."""
 
 LOSS_RATIOS: dict[str, Callable[[Measured], float]] = {
     "p_r / p": lambda seen: seen.p_r / seen.p,
@@ -68,7 +69,20 @@ class ClaimedModel:
 
     line: Line
     name: str
-    pairs: list[MeasuredTwoWays]
+    points: tuple[Point, ...]
+    runs: Runs
+
+    @property
+    def pairs(self) -> list[MeasuredTwoWays]:
+        """Measurements, without those whose p is outside the limits of the claim."""
+        pairs = measured_two_ways(self.runs, self.points)
+        if self.line["among"] in LIMITED_SETTINGS:
+            return pairs
+        return [
+            pair
+            for pair in pairs
+            if _is_within(pair.by_indications.p, self.line, "lowest", "highest")
+        ]
 
     @property
     def seen(self) -> list[Measured]:
@@ -93,27 +107,24 @@ class ClaimedModel:
             return place, self.line["over"], f"ratio {self.name}"
         if self.line["claim"] != FITTED_TIMEOUT:
             return place, self.line["over"], self.name
-        delay = f"{1e3 * self.seen[0].point.delay_s:g} ms"
-        over = f"{point_text(self.seen[0])}, {delay}"
+        (point,) = self.points
+        over = f"{point_text(point)}, {1e3 * point.delay_s:g} ms"
         return place, over, "fitted T for which algorithm 1 is correct"
 
 
 def _iter_claimed_models(runs: Runs) -> Iterator[ClaimedModel]:
     for line in model_errors():
-        chosen = [
+        limited = LIMITED_SETTINGS.get(line["among"])
+        points = tuple(
             point
             for point in points_of_setup(line["setting"], runs.sample_sizes)
             if _is_within(point.flows, line, "fewest", "most")
-        ]
-        among = LIMITED_QUANTITIES[line["among"]]
-        pairs = [
-            pair
-            for pair in measured_two_ways(runs, chosen)
-            if _is_within(among(pair.by_indications), line, "lowest", "highest")
-        ]
-        for group in [[pair] for pair in pairs] if line["claim"] == FITTED_TIMEOUT else [pairs]:
+            and (limited is None or _is_within(limited(point), line, "lowest", "highest"))
+        )
+        groups = [(point,) for point in points] if line["claim"] == FITTED_TIMEOUT else [points]
+        for group in groups:
             for name in filter(None, (line["model"], line["other"])):
-                yield ClaimedModel(line, name, group)
+                yield ClaimedModel(line, name, group, runs)
 
 
 def _is_within(value: float, line: Line, low: str, high: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from statistics import fmean
 from typing import TYPE_CHECKING
 
@@ -24,9 +25,9 @@ from tcpcast_papers.parallel.predictions import (
 from tcpcast_papers.reproduction import Row, Section
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
-    from tcpcast_papers.parallel.loss_events import MeasuredTwoWays
     from tcpcast_papers.parallel.predictions import Prediction
     from tcpcast_papers.parallel.runs import Runs, SampleSizes
 
@@ -69,23 +70,24 @@ def request(runs: Runs) -> None:
         request_measurements(runs, timeout_points(timeout_ms, sizes))
 
 
-def sections(runs: Runs, _: Path) -> list[Section]:
+def sections(runs: Runs, _: Path) -> list[Callable[[], Section]]:
     """Return each model's mean absolute error for each choice, and the range over T."""
-    return [_choices_section(runs), _min_timeout_section(runs)]
+    return [partial(_choices_section, runs), partial(_min_timeout_section, runs)]
 
 
 def _min_timeout_section(runs: Runs) -> Section:
-    result = Section(
+    result = runs.section(
         f"Figure 16 at {100 * LOSSES[-1]:g} %. The range over T",
         ("T", "minimum timeout", "model"),
         others=(INDICATIONS_COLUMN,),
     )
     for timeout_ms in TIMEOUTS_MS:
-        pairs = measured_two_ways(runs, timeout_points(timeout_ms, runs.sample_sizes))
+        points = timeout_points(timeout_ms, runs.sample_sizes)
+        pairs = measured_two_ways(runs, points)
         rtts = fmean(pair.by_losses.t0_s / pair.by_losses.rtt_s for pair in pairs)
         for model in (ALGORITHM_1, PFTK):
             label = (f"{rtts:.1f} RTT", f"{timeout_ms} ms", model.model)
-            result.rows.append(_error_row(label, model, pairs))
+            result.rows += runs.row(label, _error_row, runs, label, model, points)
     result.remarks = [
         "The paper does not state its minimum timeout, and at the highest loss the models depend "
         f"on T. The rows are for the simulations of Figure 16 with {100 * LOSSES[-1]:g} % loss, by "
@@ -95,33 +97,38 @@ def _min_timeout_section(runs: Runs) -> Section:
 
 
 def _error_row(
-    label: tuple[str, ...], model: Prediction, pairs: list[MeasuredTwoWays], note: str = ""
+    runs: Runs,
+    label: tuple[str, ...],
+    model: Prediction,
+    points: list[Point],
+    *,
+    by_loss: bool = False,
 ) -> Row:
     own, other = (
         100 * relative_rate_errors(model, seen)
-        for seen in ([pair.by_losses for pair in pairs], [pair.by_indications for pair in pairs])
+        for seen in zip(*measured_two_ways(runs, points), strict=True)
     )
-    mean = f"{own.mean():+.0f} % on average"
+    note = f"{own.mean():+.0f} % on average"
+    if by_loss:
+        losses = np.array([point.loss for point in points])
+        means = (own[losses == loss].mean() for loss in dict.fromkeys(losses.tolist()))
+        note = f"by loss {', '.join(f'{mean:+.0f}' for mean in means)} %"
     others = (float(np.abs(other).mean()),)
-    return Row(label, "%", None, float(np.abs(own).mean()), note=note or mean, others=others)
+    return Row(label, "%", None, float(np.abs(own).mean()), note=note, others=others)
 
 
 def _choices_section(runs: Runs) -> Section:
-    result = Section(
+    result = runs.section(
         "Section III. What the paper leaves open",
         ("chosen", "model", "fed with"),
         others=(INDICATIONS_COLUMN,),
     )
     for choice in CHOICES:
-        pairs = measured_two_ways(runs, points_of_open_choice(choice, runs.sample_sizes))
-        losses = np.array([pair.by_losses.point.loss for pair in pairs])
+        points = points_of_open_choice(choice, runs.sample_sizes)
         for model in MODELS:
-            each = 100 * relative_rate_errors(model, [pair.by_losses for pair in pairs])
-            by_loss = ", ".join(
-                f"{each[losses == loss].mean():+.0f}" for loss in dict.fromkeys(losses.tolist())
-            )
             label = (choice.name, model.model, model.measure)
-            result.rows.append(_error_row(label, model, pairs, f"by loss {by_loss} %"))
+            compute = partial(_error_row, runs, label, model, points, by_loss=True)
+            result.rows += runs.row(label, compute)
     tried = ", ".join(f"{100 * loss:g}" for loss in LOSSES)
     flows = ", ".join(str(n) for n in runs.sample_sizes.varied_flows)
     result.remarks = [

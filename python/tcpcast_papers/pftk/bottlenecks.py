@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,9 +23,10 @@ from tcpcast_papers.reproduction import Row, Section
 
 if TYPE_CHECKING:
     import pathlib
+    from collections.abc import Callable
 
-    from tcpcast_papers.pftk.rounds import Rounds
-    from tcpcast_papers.pftk.runs import Runs, SimulatedTrace
+    from tcpcast_papers.pftk.runs import Runs
+    from tcpcast_papers.pftk.simulated_traces import TracePieces
 
 _TEMPLATE_TRACE = trace(2, "void to alps")
 _RANDOM_LOSS_PATH = path_of_printed_trace(_TEMPLATE_TRACE, INDEPENDENT, DEFAULT_WINDOW_PKTS)
@@ -78,20 +80,27 @@ def _rounds_job(path: Path) -> RoundsJob:
     return RoundsJob(path, HOUR_S, _job_weight(path))
 
 
-def sections(runs: Runs, folder: pathlib.Path) -> list[Section]:
+def sections(runs: Runs, folder: pathlib.Path) -> list[Callable[[], Section]]:
     """Return Figure 21, the same for the other queue, and the correlations of section 4."""
-    section = Section(
+    return [partial(_section, runs, folder)]
+
+
+def _section(runs: Runs, folder: pathlib.Path) -> Section:
+    section = runs.section(
         "Section 4 and Figure 21. An individual queue and a shared one", ("path", "quantity")
     )
-    figure, panels = drawing.create_panels(2, width=5.0, height=3.8)
     for path in (SHARED_QUEUE_PATH, *MODEM_PATHS):
-        section.rows += _path_rows(path, runs[_trace_job(path)])
-        section.rows.append(_correlation_row(path.name, runs[_rounds_job(path)]))
+        for name, (unit, read) in _QUANTITIES.items():
+            section.rows += runs.value((path.name, name), unit, _read_pieces, runs, path, read)
+        for model in PLOTTED_MODELS:
+            label = (path.name, f"average error, {model}")
+            section.rows += runs.row(label, _error_row, runs, path, model, label)
+        section.rows += _correlation_rows(runs, path, path.name)
+    section.rows += _correlation_rows(runs, _RANDOM_LOSS_PATH, "independent loss")
+    figure, panels = drawing.create_panels(2, width=5.0, height=3.8)
     for axes, path in zip(panels, (SHARED_QUEUE_PATH, PLOTTED_MODEM_PATH), strict=True):
         draw_scatter(axes, path, runs[_trace_job(path)].pieces, PLOTTED_MODELS)
         axes.set_title(path.name, fontsize=10)
-    samples = runs[_rounds_job(_RANDOM_LOSS_PATH)]
-    section.rows.append(_correlation_row("independent loss", samples))
     section.figures.append(drawing.Plot(figure, folder / "figure21.png"))
     section.remarks = [
         "The correlation is computed from RTT samples: the time from a first transmission to its "
@@ -102,23 +111,29 @@ def sections(runs: Runs, folder: pathlib.Path) -> list[Section]:
         "of both, on which the claims of the paper are tested. The larger the buffer, the higher "
         "the correlation, unless the window limits the flow.",
     ]
-    return [section]
+    return section
 
 
-def _path_rows(path: Path, done: SimulatedTrace) -> list[Row]:
-    seen = done.pieces
-    rows = [
-        Row((path.name, "packets sent in an hour"), "packets", None, float(seen.sent.sum())),
-        Row((path.name, "loss indications per packet"), "%", None, 100 * seen.trace_p),
-        Row((path.name, "RTT"), "s", None, float(seen.trace_rtt_s.mean())),
-    ]
+_QUANTITIES: dict[str, tuple[str, Callable[[TracePieces], float]]] = {
+    "packets sent in an hour": ("packets", lambda seen: float(seen.sent.sum())),
+    "loss indications per packet": ("%", lambda seen: 100 * seen.trace_p),
+    "RTT": ("s", lambda seen: float(seen.trace_rtt_s.mean())),
+}
+"""Quantities of a trace: unit, and how to read them."""
+
+
+def _read_pieces(runs: Runs, path: Path, read: Callable[[TracePieces], float]) -> float:
+    return read(runs[_trace_job(path)].pieces)
+
+
+def _error_row(runs: Runs, path: Path, model: str, label: tuple[str, ...]) -> Row:
+    seen = runs[_trace_job(path)].pieces
     left_out = int((~has_prediction(seen)).sum())
-    for model in PLOTTED_MODELS:
-        error = 100 * float(np.nanmean(piece_errors(path, seen, model)))
-        note = f"{left_out} of {INTERVALS} intervals without loss left out" if left_out else ""
-        rows.append(Row((path.name, f"average error, {model}"), "%", None, error, note=note))
-    return rows
+    error = 100 * float(np.nanmean(piece_errors(path, seen, model)))
+    note = f"{left_out} of {INTERVALS} intervals without loss left out" if left_out else ""
+    return Row(label, "%", None, error, note=note)
 
 
-def _correlation_row(name: str, samples: Rounds) -> Row:
-    return Row((name, "correlation of round and window"), "1", None, samples.correlation)
+def _correlation_rows(runs: Runs, path: Path, name: str) -> list[Row]:
+    label = (name, "correlation of round and window")
+    return runs.value(label, "1", lambda: runs[_rounds_job(path)].correlation)

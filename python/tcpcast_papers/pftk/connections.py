@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from tcpcast_papers import drawing
@@ -11,20 +12,23 @@ from tcpcast_papers.pftk.published import CONNECTION_S, CONNECTIONS
 from tcpcast_papers.pftk.runs import TraceJob
 from tcpcast_papers.pftk.scatter_plots import has_prediction
 from tcpcast_papers.pftk.trace_sections import (
+    Errors,
     draw_scatter_plots,
     error_section,
-    errors_by_model,
+    plotted_jobs,
     request_traces,
 )
 from tcpcast_papers.reproduction import Row, Section
 
 if TYPE_CHECKING:
     import pathlib
+    from collections.abc import Callable
 
     from tcpcast_papers.pftk.paths import Path
     from tcpcast_papers.pftk.published import Trace
-    from tcpcast_papers.pftk.runs import Runs
+    from tcpcast_papers.pftk.runs import Runs, SimulatedTrace
     from tcpcast_papers.pftk.trace_sections import JobsByLoss
+    from tcpcast_papers.simulations import Job
 
 FIGURES = {
     13: ("manic to ganef", INDEPENDENT),
@@ -59,35 +63,31 @@ def request(runs: Runs) -> JobsByLoss:
     return request_traces(runs, 3, connection_job)
 
 
-def sections(runs: Runs, folder: pathlib.Path) -> list[Section]:
+def sections(runs: Runs, folder: pathlib.Path) -> list[Callable[[], Section]]:
     """Return Figures 13 to 18, and Figure 20."""
-    return [_scatter_section(runs, folder), _error_section(runs, folder)]
+    return [partial(_scatter_section, runs, folder), partial(_error_section, runs, folder)]
 
 
 def _scatter_section(runs: Runs, folder: pathlib.Path) -> Section:
-    section = Section(
+    section = runs.section(
         "Figures 13 to 18. Connections of 100 s simulated on paths similar to Table 3",
         ("trace", "loss", "quantity"),
     )
-    plot, plotted = draw_scatter_plots(
-        runs,
-        3,
-        request(runs),
-        FIGURES,
-        folder / "figures13-18.png",
-        models={18: PLOTTED_MODELS},
-        replications=CONNECTIONS,
-    )
-    section.figures.append(plot)
-    for row, loss, done in plotted:
-        printed = row.line.printed("packets_sent")
+    jobs = request(runs)
+    for row, loss, job in plotted_jobs(3, jobs, FIGURES):
         label = (row.name, loss, "packets sent by 100 connections")
-        note = (
-            f"p {100 * done.pieces.trace_p:.2f} %, {100 * row.loss_indication_ratio:.2f} % in "
-            "Table 3"
+        section.rows += runs.row(label, _packets_row, runs, row, job, label)
+    section.figures.append(
+        draw_scatter_plots(
+            runs,
+            3,
+            jobs,
+            FIGURES,
+            folder / "figures13-18.png",
+            models={18: PLOTTED_MODELS},
+            replications=CONNECTIONS,
         )
-        own = float(done.pieces.sent.sum())
-        section.rows.append(Row(label, "packets", printed, own, note=note))
+    )
     section.remarks = [
         "Paths are defined as for Figures 7 to 12. Each point is a connection; the curves use the "
         "mean RTT and T0 of all connections, as in the paper.",
@@ -95,13 +95,20 @@ def _scatter_section(runs: Runs, folder: pathlib.Path) -> Section:
     return section
 
 
+def _packets_row(runs: Runs, row: Trace, job: Job[SimulatedTrace], label: tuple[str, ...]) -> Row:
+    pieces = runs[job].pieces
+    note = f"p {100 * pieces.trace_p:.2f} %, {100 * row.loss_indication_ratio:.2f} % in Table 3"
+    printed = row.line.printed("packets_sent")
+    return Row(label, "packets", printed, float(pieces.sent.sum()), note=note)
+
+
 def _error_section(runs: Runs, folder: pathlib.Path) -> Section:
     jobs = request(runs)
     section = error_section(
+        runs,
         "Figure 20. Comparison of the models for 100s traces",
-        3,
-        {loss: errors_by_model(runs, jobs[loss], per_piece_inputs=True, axis=0) for loss in jobs},
-        drawing.create_panels(len(LOSS_KINDS), width=4.6, height=3.8, share_y=True),
+        Errors(3, jobs, per_piece_inputs=True, axis=0),
+        partial(drawing.create_panels, len(LOSS_KINDS), width=4.6, height=3.8, share_y=True),
         folder / "figure20.png",
     )
     usable = [has_prediction(runs[job].pieces) for of_loss in jobs.values() for job in of_loss]

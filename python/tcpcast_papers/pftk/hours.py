@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,20 +13,25 @@ from tcpcast_papers.pftk.published import INTERVAL_S, INTERVALS, traces
 from tcpcast_papers.pftk.runs import TraceJob
 from tcpcast_papers.pftk.scatter_plots import TIMEOUT_CLASSES, has_prediction
 from tcpcast_papers.pftk.trace_sections import (
+    Errors,
     draw_scatter_plots,
     error_section,
-    errors_by_model,
+    plotted_jobs,
     request_traces,
 )
 from tcpcast_papers.reproduction import Row, Section
 
 if TYPE_CHECKING:
     import pathlib
+    from collections.abc import Callable
 
     from tcpcast_papers.pftk.paths import Path
     from tcpcast_papers.pftk.published import Trace
     from tcpcast_papers.pftk.runs import Runs, SimulatedTrace
+    from tcpcast_papers.pftk.simulated_traces import TracePieces
     from tcpcast_papers.pftk.trace_sections import JobsByLoss
+    from tcpcast_papers.reproduction import Printed
+    from tcpcast_papers.simulations import Job
 
 FIGURES = {
     7: ("manic to baskerville", INDEPENDENT),
@@ -57,20 +63,23 @@ def request(runs: Runs) -> JobsByLoss:
     return request_traces(runs, 2, hour_job)
 
 
-def sections(runs: Runs, folder: pathlib.Path) -> list[Section]:
+def sections(runs: Runs, folder: pathlib.Path) -> list[Callable[[], Section]]:
     """Return Figures 7 to 12, and Figure 19."""
-    return [_scatter_section(runs, folder), _error_section(runs, folder)]
+    return [partial(_scatter_section, runs, folder), partial(_error_section, runs, folder)]
 
 
 def _scatter_section(runs: Runs, folder: pathlib.Path) -> Section:
-    section = Section(
+    section = runs.section(
         "Figures 7 to 12. Hours simulated on paths similar to Table 2",
         ("trace", "loss", "quantity"),
     )
+    jobs = request(runs)
+    for row, loss, job in plotted_jobs(2, jobs, FIGURES):
+        for quantity, compute in _QUANTITIES.items():
+            label = (row.name, loss, quantity)
+            section.rows += runs.row(label, _trace_row, runs, row, job, label, compute)
     file = folder / "figures07-12.png"
-    plot, plotted = draw_scatter_plots(runs, 2, request(runs), FIGURES, file)
-    section.figures.append(plot)
-    section.rows = [row for each in plotted for row in _trace_rows(*each)]
+    section.figures.append(draw_scatter_plots(runs, 2, jobs, FIGURES, file))
     section.remarks = [
         "RTT and minimum timeout are from Table 2. W_max is fitted to the row of the table (at "
         "least 4 packets; 32 if no value fits), and the loss is set to give p. Packets sent, the "
@@ -83,45 +92,67 @@ def _scatter_section(runs: Runs, folder: pathlib.Path) -> Section:
     return section
 
 
-def _trace_rows(row: Trace, loss: str, done: SimulatedTrace) -> list[Row]:
-    seen, label = done.pieces, (row.name, loss)
+_Values = tuple[str, "Printed | None", float, str]
+"""Unit, published value, own value and note."""
+
+
+def _trace_row(
+    runs: Runs,
+    row: Trace,
+    job: Job[SimulatedTrace],
+    label: tuple[str, ...],
+    compute: Callable[[Trace, TracePieces], _Values],
+) -> Row:
+    unit, printed, own, note = compute(row, runs[job].pieces)
+    return Row(label, unit, printed, own, note=note)
+
+
+def _timeout_share(row: Trace, seen: TracePieces) -> _Values:
     depths = np.minimum(seen.deepest, len(TIMEOUT_CLASSES) - 1)
     classes = ", ".join(
         f"{100 * np.mean(depths == depth):.0f} % {name}"
         for depth, name in enumerate(TIMEOUT_CLASSES)
     )
-    figures = (
-        (
-            "loss indications per packet",
-            100 * seen.trace_p,
-            f"{100 * row.loss_indication_ratio:.2f} % in Table 2",
-        ),
-        (
-            "share of timeouts in them",
-            100 * float(seen.sequences.sum() / seen.loss_indications.sum()),
-            f"{100 * row.timeout_share:.0f} % in Table 2; intervals: {classes}",
-        ),
-    )
-    return [
-        *(Row((*label, name), "%", None, own, note=note) for name, own, note in figures),
-        Row(
-            (*label, "packets sent in an hour"),
-            "packets",
-            row.line.printed("packets_sent"),
-            float(seen.sent.sum() / len(seen.sent)),
-        ),
-        Row((*label, "RTT"), "s", row.line.printed("rtt_s"), float(seen.trace_rtt_s.mean())),
-        Row((*label, "T0"), "s", row.line.printed("t0_s"), float(np.nanmean(seen.trace_t0_s))),
-    ]
+    share = 100 * float(seen.sequences.sum() / seen.loss_indications.sum())
+    return "%", None, share, f"{100 * row.timeout_share:.0f} % in Table 2; intervals: {classes}"
+
+
+_QUANTITIES: dict[str, Callable[[Trace, TracePieces], _Values]] = {
+    "loss indications per packet": lambda row, seen: (
+        "%",
+        None,
+        100 * seen.trace_p,
+        f"{100 * row.loss_indication_ratio:.2f} % in Table 2",
+    ),
+    "share of timeouts in them": _timeout_share,
+    "packets sent in an hour": lambda row, seen: (
+        "packets",
+        row.line.printed("packets_sent"),
+        float(seen.sent.sum() / len(seen.sent)),
+        "",
+    ),
+    "RTT": lambda row, seen: (
+        "s",
+        row.line.printed("rtt_s"),
+        float(seen.trace_rtt_s.mean()),
+        "",
+    ),
+    "T0": lambda row, seen: (
+        "s",
+        row.line.printed("t0_s"),
+        float(np.nanmean(seen.trace_t0_s)),
+        "",
+    ),
+}
 
 
 def _error_section(runs: Runs, folder: pathlib.Path) -> Section:
     jobs = request(runs)
     section = error_section(
+        runs,
         "Figure 19. Comparison of the models for 1hr traces",
-        2,
-        {loss: errors_by_model(runs, jobs[loss], per_piece_inputs=False, axis=1) for loss in jobs},
-        drawing.create_panels(1, len(LOSS_KINDS), width=11.0, height=3.4),
+        Errors(2, jobs, per_piece_inputs=False, axis=1),
+        partial(drawing.create_panels, 1, len(LOSS_KINDS), width=11.0, height=3.4),
         folder / "figure19.png",
     )
     usable = [has_prediction(runs[job].pieces) for of_loss in jobs.values() for job in of_loss]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,14 +17,14 @@ from tcpcast_papers.pftk.paths import (
 )
 from tcpcast_papers.pftk.predictions import fitted_windows
 from tcpcast_papers.pftk.published import table_of_hosts, traces
-from tcpcast_papers.reproduction import Row, Section
 
 if TYPE_CHECKING:
     import pathlib
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from tcpcast_papers.pftk.published import Trace
     from tcpcast_papers.pftk.runs import Runs, SimulatedTrace
+    from tcpcast_papers.reproduction import Section
     from tcpcast_papers.simulations import Job
 
 RENO_DUPLICATES = 3
@@ -48,23 +49,26 @@ def request(runs: Runs) -> list[tuple[Trace, str, tuple[Job[SimulatedTrace], ...
     return result
 
 
-def sections(runs: Runs, _: pathlib.Path) -> list[Section]:
+def sections(runs: Runs, _: pathlib.Path) -> list[Callable[[], Section]]:
     """Return the share of timeouts with the threshold of the sender, and with Reno's."""
-    section = Section(
-        "Table 1. The rules of the senders",
-        ("trace", "loss", "share of timeouts with"),
-        remarks=[*_rule_remarks(), _REMARK],
-    )
+    return [partial(_section, runs)]
+
+
+def _section(runs: Runs) -> Section:
+    title = "Table 1. The rules of the senders"
+    section = runs.section(title, ("trace", "loss", "share of timeouts with"))
     for row, loss, jobs in request(runs):
         note = f"{100 * row.timeout_share:.0f} % in Table 2"
         for rule, job in zip(("the sender's threshold", "three duplicates"), jobs, strict=True):
-            value = _timeout_percent(runs[job])
-            section.rows.append(Row((row.name, loss, rule), "%", None, value, note=note))
-    return [section]
+            label = (row.name, loss, rule)
+            rows = runs.value(label, "%", _timeout_percent, runs, job)
+            section.rows += [replace(each, note=note) for each in rows]
+    section.remarks = [*_rule_remarks(), _REMARK]
+    return section
 
 
-def _timeout_percent(done: SimulatedTrace) -> float:
-    seen = done.pieces
+def _timeout_percent(runs: Runs, job: Job[SimulatedTrace]) -> float:
+    seen = runs[job].pieces
     return 100 * float(np.sum(seen.sequences) / np.sum(seen.loss_indications))
 
 

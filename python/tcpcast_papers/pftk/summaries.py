@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -39,7 +40,7 @@ from tcpcast_papers.reproduction import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from matplotlib.axes import Axes
@@ -57,17 +58,17 @@ EVERY_PACKET_ACKED = "receivers that acknowledge every packet (b = 1)"
 MEASURED_SHARE = "the printed share of timeouts instead of Q"
 
 
-def sections(_: Runs, folder: Path) -> list[Section]:
+def sections(runs: Runs, folder: Path) -> list[Callable[[], Section]]:
     """Return the check of the tables, the predictions and their average errors."""
     return [
-        _printed_values_section(),
-        *(_prediction_section(number, folder) for number in (2, 3)),
-        _average_error_section(),
+        partial(_printed_values_section, runs),
+        *(partial(_prediction_section, runs, number, folder) for number in (2, 3)),
+        partial(_average_error_section, runs),
     ]
 
 
-def _printed_values_section() -> Section:
-    section = Section("Tables 2 and 3. The printed values", ("table", "trace", "quantity"))
+def _printed_values_section(runs: Runs) -> Section:
+    section = runs.section("Tables 2 and 3. The printed values", ("table", "trace", "quantity"))
     for number in (2, 3):
         rows = traces(number)
         for each in rows:
@@ -108,10 +109,10 @@ def _timeout_share(rows: Sequence[Trace]) -> float:
     return timeouts / sum(each.td_plus_to for each in rows)
 
 
-def _prediction_section(number: int, folder: Path) -> Section:
+def _prediction_section(runs: Runs, number: int, folder: Path) -> Section:
     """Return the models' predictions for each trace, next to the printed number of packets."""
     rows = traces(number)
-    section = Section(
+    section = runs.section(
         f"{published.published_table(number).title}: predicted",
         ("trace", "p", "W_max", "model"),
         others=("printed TO share",),
@@ -305,14 +306,21 @@ MODELS_BY_WINDOW = {
 """Models in the table of average errors, by their W_max."""
 
 
-def _average_error_section() -> Section:
-    section = Section("Tables 2 and 3. Average errors of all models", ("table", "W_max", "model"))
+def _average_error_percent(number: int, model: str, window: str) -> float:
+    return 100 * average_error(number, model, window)
+
+
+def _average_error_section(runs: Runs) -> Section:
+    section = runs.section(
+        "Tables 2 and 3. Average errors of all models", ("table", "W_max", "model")
+    )
     for number in (2, 3):
         for window, models in MODELS_BY_WINDOW.items():
             for model in models:
                 label = (f"Table {number}", window, model)
-                own = 100 * average_error(number, model, window)
-                section.rows.append(Row(label, "%", None, own))
+                section.rows += runs.value(
+                    label, "%", _average_error_percent, number, model, window
+                )
     section.remarks = [
         "The rows have the mean of |predicted - sent| / sent (section 3) over whole traces, with b "
         "= 2. The paper plots these errors, without numbers, for intervals of 100 s and with the "

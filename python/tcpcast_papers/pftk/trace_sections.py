@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -46,6 +47,20 @@ def request_traces(
     }
 
 
+def plotted_jobs(
+    table: int, jobs: JobsByLoss, figures: Mapping[int, tuple[str, str]]
+) -> list[tuple[Trace, str, Job[SimulatedTrace]]]:
+    """Return the printed trace, kind of loss and job of each figure.
+
+    Parameters
+    ----------
+    table, jobs, figures
+        As for :func:`draw_scatter_plots`.
+    """
+    rows = {row.name: (row, index) for index, row in enumerate(traces(table))}
+    return [(rows[name][0], loss, jobs[loss][rows[name][1]]) for name, loss in figures.values()]
+
+
 def draw_scatter_plots(  # noqa: PLR0913 - Figures 7 to 12 and 13 to 18 differ in all of them
     runs: Runs,
     table: int,
@@ -55,7 +70,7 @@ def draw_scatter_plots(  # noqa: PLR0913 - Figures 7 to 12 and 13 to 18 differ i
     *,
     models: Mapping[int, Sequence[str]] | None = None,
     replications: int = 1,
-) -> tuple[drawing.Plot, list[tuple[Trace, str, SimulatedTrace]]]:
+) -> drawing.Plot:
     """Plot the traces of some figures, one panel each.
 
     Parameters
@@ -72,92 +87,96 @@ def draw_scatter_plots(  # noqa: PLR0913 - Figures 7 to 12 and 13 to 18 differ i
         Models to plot, by number of the figure; other figures plot the full model and "TD only".
     replications
         Number of replications to plot.
-
-    Returns
-    -------
-    tuple
-        The plot, and the printed trace, kind of loss and simulated trace of each figure.
     """
-    rows = traces(table)
-    names = [row.name for row in rows]
-    plotted = []
     figure, panels = drawing.create_panels(3, 2, width=4.4, height=3.7)
-    for axes, (number, (name, loss)) in zip(panels, figures.items(), strict=True):
-        at = names.index(name)
-        done = runs[jobs[loss][at]]
+    plotted = plotted_jobs(table, jobs, figures)
+    for axes, number, (row, loss, job) in zip(panels, figures, plotted, strict=True):
+        done = runs[job]
         shown = (models or {}).get(number, (FULL, TD_ONLY))
         draw_scatter(axes, done.path, done.pieces, shown, replications=replications)
         window = f"W_max = {done.path.window_pkts:.0f}"
-        axes.set_title(f"Figure {number}: {name}, {loss}, {window}", fontsize=9)
-        plotted.append((rows[at], loss, done))
-    return drawing.Plot(figure, file), plotted
+        axes.set_title(f"Figure {number}: {row.name}, {loss}, {window}", fontsize=9)
+    return drawing.Plot(figure, file)
 
 
-def errors_by_model(
-    runs: Runs, jobs: Sequence[Job[SimulatedTrace]], *, per_piece_inputs: bool, axis: int
-) -> dict[str, Floats]:
-    """Return the average error of each plotted model for simulated traces.
+@dataclass(frozen=True, slots=True)
+class Errors:
+    """Average errors of the models for the simulated traces of a table.
 
     Parameters
     ----------
+    table
+        Table of the traces.
     jobs
-        The traces.
+        The jobs of :func:`request_traces`.
     per_piece_inputs
         As in :func:`.piece_errors`.
     axis
         1 for averages over the pieces of each replication, 0 for averages over replications.
-
-    Returns
-    -------
-    dict
-        Errors by model, ``[traces, replications]`` for axis 1, ``[traces, pieces]`` for axis 0.
     """
-    simulated = [runs[job] for job in jobs]
-    return {
-        model: np.stack(
+
+    table: int
+    jobs: JobsByLoss
+    per_piece_inputs: bool
+    axis: int
+
+    def of(self, runs: Runs, loss: str, model: str) -> Floats:
+        """Return errors, ``[traces, replications]`` for axis 1, ``[traces, pieces]`` for axis 0."""
+        return np.stack(
             [
                 np.nanmean(
-                    piece_errors(done.path, done.pieces, model, per_piece_inputs=per_piece_inputs),
-                    axis=axis,
+                    piece_errors(
+                        done.path, done.pieces, model, per_piece_inputs=self.per_piece_inputs
+                    ),
+                    axis=self.axis,
                 )
-                for done in simulated
+                for done in (runs[job] for job in self.jobs[loss])
             ]
         )
-        for model in PLOTTED_MODELS
-    }
 
 
 def error_section(
+    runs: Runs,
     title: str,
-    table: int,
-    by_loss: dict[str, dict[str, Floats]],
-    panels: tuple[Figure, Sequence[Axes]],
+    errors: Errors,
+    create_panels: Callable[[], tuple[Figure, Sequence[Axes]]],
     file: pathlib.Path,
 ) -> Section:
-    """Return a figure and rows of errors by kind of loss, as :func:`errors_by_model` computes."""
-    figure, axes = panels
-    draw_error_panels(axes, [row.name for row in traces(table)], by_loss)
-    return Section(
-        title,
-        ("loss", "average over", "model"),
-        [row for loss, errors in by_loss.items() for row in _error_rows(loss, errors)],
-        [drawing.Plot(figure, file)],
+    """Return a figure and rows of errors by kind of loss."""
+    section = runs.section(title, ("loss", "average over", "model"))
+    names = [row.name for row in traces(errors.table)]
+    for loss in errors.jobs:
+        place = (loss, f"{len(names)} traces")
+        for model in PLOTTED_MODELS:
+            label = (*place, model)
+            section.rows += runs.row(label, _error_row, runs, errors, label)
+        label = (*place, f"{FULL} nearer than {TD_ONLY}")
+        section.rows += runs.value(label, "traces", _count_nearer, runs, errors, loss)
+    figure, axes = create_panels()
+    by_loss = {
+        loss: {model: errors.of(runs, loss, model) for model in PLOTTED_MODELS}
+        for loss in errors.jobs
+    }
+    draw_error_panels(axes, names, by_loss)
+    section.figures.append(drawing.Plot(figure, file))
+    return section
+
+
+def _error_row(runs: Runs, errors: Errors, label: tuple[str, ...]) -> Row:
+    """Return the mean error of a model, with an interval over replications."""
+    loss, _, model = label
+    each = errors.of(runs, loss, model)
+    of_replications = 100 * each.mean(axis=0)
+    estimate = statistics.estimate_replication_mean(
+        of_replications, replications=len(of_replications)
     )
+    low, high = (None, None) if estimate is None else (estimate.low, estimate.high)
+    note = f"median of the traces {100 * np.median(each.mean(axis=1)):.1f} %"
+    own = float(of_replications.mean())
+    return Row(label, "%", None, own, low=low, high=high, note=note)
 
 
-def _error_rows(loss: str, errors: dict[str, Floats]) -> list[Row]:
-    """Return each model's mean error, and how often the full model is nearer than "TD only"."""
-    rows = []
-    traces_seen = f"{len(errors[FULL])} traces"
-    for model, each in errors.items():
-        of_replications = 100 * each.mean(axis=0)
-        estimate = statistics.estimate_replication_mean(
-            of_replications, replications=len(of_replications)
-        )
-        low, high = (None, None) if estimate is None else (estimate.low, estimate.high)
-        own = float(of_replications.mean())
-        note = f"median of the traces {100 * np.median(each.mean(axis=1)):.1f} %"
-        rows.append(Row((loss, traces_seen, model), "%", None, own, low=low, high=high, note=note))
-    better = int((errors[FULL].mean(axis=1) < errors[TD_ONLY].mean(axis=1)).sum())
-    label = (loss, traces_seen, f"{FULL} nearer than {TD_ONLY}")
-    return [*rows, Row(label, "traces", None, float(better))]
+def _count_nearer(runs: Runs, errors: Errors, loss: str) -> float:
+    """Return the number of traces for which the full model is nearer than "TD only"."""
+    full, td_only = (errors.of(runs, loss, model).mean(axis=1) for model in (FULL, TD_ONLY))
+    return float((full < td_only).sum())

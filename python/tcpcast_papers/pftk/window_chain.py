@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
 from tcpcast import statistics
+from tcpcast.answer import Metric
 from tcpcast.models.pftk import closed_form_error, throughput, window_chain
 
 from tcpcast_papers import drawing
 from tcpcast_papers.pftk.paths import REST_OF_ROUND, Path
 from tcpcast_papers.pftk.runs import TraceJob
-from tcpcast_papers.reproduction import Row, Section
+from tcpcast_papers.reproduction import Row, Section, scale_metric
 
 if TYPE_CHECKING:
     import pathlib
+    from collections.abc import Callable
 
     from matplotlib.axes import Axes
     from tcpcast.models.pftk import FastRecovery
@@ -33,15 +36,17 @@ PIECES = 11
 
 CLOSED_FORM, WINDOW_CHAIN = "closed form (31)", "window chain"
 WITH_RECOVERY = "window chain with recovery"
+_RECOVERIES: dict[str, FastRecovery] = {WINDOW_CHAIN: "none", WITH_RECOVERY: "newreno"}
+"""Recovery of each chain."""
 
 
-def sections(runs: Runs, folder: pathlib.Path) -> list[Section]:
+def sections(runs: Runs, folder: pathlib.Path) -> list[Callable[[], Section]]:
     """Return the closed form and the chain, and NewReno compared with both."""
-    return [_closed_form_section(), _newreno_section(runs, folder)]
+    return [partial(_closed_form_section, runs), partial(_newreno_section, runs, folder)]
 
 
-def _closed_form_section() -> Section:
-    section = Section(
+def _closed_form_section(runs: Runs) -> Section:
+    section = runs.section(
         "Section 5. The closed form and the window as a Markov chain", ("p", "b", "quantity")
     )
     grid = closed_form_error()
@@ -91,36 +96,27 @@ def request(runs: Runs) -> dict[tuple[float, float, int], Job[SimulatedTrace]]:
     return result
 
 
-def formula_rates(p: float, rtt_s: float, b: int) -> dict[str, float]:
-    """Return the rates of the closed form and of the chains in packets/s, without W_max."""
-    closed = throughput(rtt_s=rtt_s, t0_s=T0_S, loss_indication_ratio=p, packets_per_ack=b)
-    rates = {CLOSED_FORM: float(closed.rate_pps)}
-    recoveries: dict[str, FastRecovery] = {WINDOW_CHAIN: "none", WITH_RECOVERY: "newreno"}
-    for name, recovery in recoveries.items():
-        chain = window_chain(loss_probability=p, packets_per_ack=b, recovery=recovery)
-        rates[name] = float(chain.rate_pps(rtt_s=rtt_s, t0_s=T0_S))
-    return rates
+def formula_rate_pps(formula: str, p: float, rtt_s: float, b: int) -> float:
+    """Return the rate of the closed form or of a chain in packets/s, without W_max."""
+    if formula == CLOSED_FORM:
+        closed = throughput(rtt_s=rtt_s, t0_s=T0_S, loss_indication_ratio=p, packets_per_ack=b)
+        return float(closed.rate_pps)
+    chain = window_chain(loss_probability=p, packets_per_ack=b, recovery=_RECOVERIES[formula])
+    return float(chain.rate_pps(rtt_s=rtt_s, t0_s=T0_S))
 
 
 def _newreno_section(runs: Runs, folder: pathlib.Path) -> Section:
-    section = Section(
+    section = runs.section(
         "Section 5. NewReno under the model's own loss", ("p", "RTT", "b", "NewReno's rate over")
     )
     shares: dict[tuple[str, float, int], list[float]] = {}
     for (p, rtt_s, b), job in request(runs).items():
-        seen = runs[job].pieces
-        pieces = seen.sent[0, 1:] / seen.piece_s
-        estimate = statistics.estimate_mean(pieces)
-        for formula, rate in formula_rates(p, rtt_s, b).items():
-            low, high = (
-                (None, None)
-                if estimate is None or estimate.low is None or estimate.high is None
-                else (100 * estimate.low / rate, 100 * estimate.high / rate)
-            )
-            own = 100 * float(pieces.mean()) / rate
+        for formula in (CLOSED_FORM, *_RECOVERIES):
             label = (f"{100 * p:g} %", f"{1e3 * rtt_s:g} ms", f"{b}", formula)
-            section.rows.append(Row(label, "%", None, own, low=low, high=high))
-            shares.setdefault((formula, rtt_s, b), []).append(own / 100)
+            rows = runs.metric(label, "%", _rate_percent, runs, job, formula, (p, rtt_s, b))
+            section.rows += rows
+            shares.setdefault((formula, rtt_s, b), []).extend((r.own or 0.0) / 100 for r in rows)
+    runs.check_all_rows()
     figure, panels = drawing.create_panels(len(ACK_FREQUENCIES), width=4.8, share_y=True)
     for axes, b in zip(panels, ACK_FREQUENCIES, strict=True):
         _draw_rate_ratios(axes, b, shares)
@@ -138,6 +134,18 @@ def _newreno_section(runs: Runs, folder: pathlib.Path) -> Section:
         "verdict.",
     ]
     return section
+
+
+def _rate_percent(
+    runs: Runs, job: Job[SimulatedTrace], formula: str, inputs: tuple[float, float, int]
+) -> Metric:
+    """Return NewReno's rate in percent of the formula's."""
+    seen = runs[job].pieces
+    pieces = seen.sent[0, 1:] / seen.piece_s
+    estimate = statistics.estimate_mean(pieces)
+    low, high = (None, None) if estimate is None else (estimate.low, estimate.high)
+    rate = formula_rate_pps(formula, *inputs)
+    return scale_metric(Metric(float(pieces.mean()), low, high), 100 / rate)
 
 
 def _range_text(shares: dict[tuple[str, float, int], list[float]], formula: str) -> str:
