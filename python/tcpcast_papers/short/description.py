@@ -19,7 +19,11 @@ def _preface(runs: Runs) -> list[str]:
         "Rows called *packets* are simulations. They are compared with three models: *as printed, "
         "d = 0* resumes immediately after a fast retransmit; in *d = 1*, the duplicate acks take a "
         "round trip; in *refined*, losses of a flight share a recovery and timeouts double. All "
-        "three use the integrals according to the text instead of the misprinted ones.",
+        "three use the integrals according to the text instead of the misprinted ones: the three "
+        "integrals meet at n - dup_t (the printed weights exceed 1), the first and the third cost "
+        "an RTO, and the data before a loss among the last packets take L_0(y) (otherwise the "
+        "other losses count twice). The printed p(k|n) does not sum to 1; theta (theta + k "
+        "p)^(k-1) replaces (theta + (k-1) p)^k.",
         f"{runs.transfers:,} single transfers on new connections were simulated. Intervals are 95 "
         "%.",
     ]
