@@ -113,6 +113,12 @@ impl<X: Transmitter, A: AdmissionRule> FifoLink<X, A> {
     pub fn transmitter(&self) -> &X {
         &self.transmitter
     }
+
+    /// Sum of the remaining times to departure of all held packets, modulo 2^64.
+    #[must_use]
+    pub fn sum_of_remaining_times(&self, now: Nanos) -> Nanos {
+        self.queue.sum_of_remaining_times(now)
+    }
 }
 
 impl<T: Copy, X: Transmitter, A: AdmissionRule> Link<T> for FifoLink<X, A> {

@@ -50,6 +50,8 @@ pub struct LinkCounters {
     pub random_drops: u64,
     /// Acknowledgements dropped because a later one made them needless.
     pub superseded: u64,
+    /// Packets whose transmission began, including those lost behind the transmitter.
+    pub transmitted: PacketAndByteCount,
     /// Transmitted packets that the queue marked.
     pub marked: u64,
     /// Sum of the queueing delays of transmitted packets, ns.
@@ -89,5 +91,10 @@ impl QueueOccupancy {
     pub(crate) fn add_interval(&mut self, packets: u64, until: Nanos) {
         self.packet_nanos += u128::from(packets) * u128::from(until - self.until);
         self.until = until;
+    }
+
+    /// End of the last interval.
+    pub(crate) fn until(&self) -> Nanos {
+        self.until
     }
 }

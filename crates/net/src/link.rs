@@ -1,9 +1,10 @@
 //! A link: policer, random loss, queue and transmitter, jitter, and propagation.
 
 use crate::counters::{DropCause, LinkCounters, QueueOccupancy};
-use crate::histogram::TimeHistogram;
+use crate::network::{LinkId, NetworkObserver};
 use crate::pending::InTransit;
 use std::fmt;
+use std::marker::PhantomData;
 use std::num::NonZeroU64;
 use tcpcast_link::link::{FifoLink, Link as QueuedLink, OfferOutcome, QueueingLink};
 use tcpcast_link::loss::{LinkLossState, LossPlace};
@@ -19,7 +20,7 @@ use tcpcast_link::{NEVER, Nanos, Packet};
 /// Random delay behind the transmitter.
 pub struct Jitter {
     /// Returns the delay of the next packet.
-    pub delay: Box<dyn FnMut() -> Nanos + Send>,
+    pub delay: Box<dyn FnMut() -> Nanos + Send + Sync>,
     /// Whether packets with a shorter delay overtake other packets; otherwise each packet waits for
     /// the preceding packets.
     pub reorder: bool,
@@ -139,39 +140,84 @@ pub struct Link<T> {
     pub(crate) has_departure_event: bool,
     /// Counters of each class.
     pub(crate) counters: Vec<LinkCounters>,
-    waits: TimeHistogram,
     occupancy: QueueOccupancy,
+    /// Times that packets have spent in the queue and in transmission, modulo 2^64; a waiting packet
+    /// counts as the negative time of its arrival.
+    pub(crate) sojourns: u64,
+    capacity: Capacity,
+}
+
+/// Bits that a link with a constant rate could have sent, times 10^9, up to a time.
+#[derive(Clone, Copy, Debug)]
+struct Capacity {
+    rate_bps: Option<NonZeroU64>,
+    nanobits: u128,
+    until: Nanos,
+}
+
+impl Capacity {
+    fn nanobits_until(&self, now: Nanos) -> u128 {
+        let rate = self.rate_bps.map_or(0, NonZeroU64::get);
+        self.nanobits + u128::from(rate) * u128::from(now - self.until)
+    }
+
+    fn change_rate(&mut self, now: Nanos, rate_bps: Option<NonZeroU64>) {
+        *self = Self { rate_bps, nanobits: self.nanobits_until(now), until: now };
+    }
 }
 
 /// Packets dropped by a queue, with time and cause.
 pub(crate) type DroppedPackets<T> = Vec<(Nanos, Packet<InTransit<T>>, DropCause)>;
 
 /// Collects the events of a queue.
-struct LinkProbe<'a, T> {
+struct LinkProbe<'a, T, O> {
+    link: LinkId,
     dropped: &'a mut DroppedPackets<T>,
     occupancy: &'a mut QueueOccupancy,
+    observer: &'a mut O,
 }
 
-impl<T: Copy> QueueProbe<InTransit<T>> for LinkProbe<'_, T> {
+impl<T: Copy, O: NetworkObserver<T>> QueueProbe<InTransit<T>> for LinkProbe<'_, T, O> {
     fn on_drop(&mut self, now: Nanos, packet: &Packet<InTransit<T>>, reason: DropReason) {
         self.dropped.push((now, *packet, drop_cause(reason)));
     }
 
     #[inline]
+    fn on_arrival_queue_length(&mut self, packets: u64) {
+        self.observer.on_arrival_queue_length(self.link, packets);
+    }
+
+    #[inline]
     fn on_queue_length_interval(&mut self, packets: u64, until: Nanos) {
         self.occupancy.add_interval(packets, until);
+        self.observer.on_queue_length_interval(self.link, packets, until);
+    }
+
+    fn on_average_updated(&mut self, average: f64) {
+        self.observer.on_average_updated(self.link, average);
     }
 }
 
 /// Collects the events of a FIFO link, which drops only arriving packets.
-struct FifoProbe<'a>(&'a mut QueueOccupancy);
+struct FifoProbe<'a, T, O> {
+    link: LinkId,
+    occupancy: &'a mut QueueOccupancy,
+    observer: &'a mut O,
+    payload: PhantomData<T>,
+}
 
-impl QueueProbe<()> for FifoProbe<'_> {
+impl<T: Copy, O: NetworkObserver<T>> QueueProbe<()> for FifoProbe<'_, T, O> {
     fn on_drop(&mut self, _now: Nanos, _packet: &Packet<()>, _reason: DropReason) {}
 
     #[inline]
+    fn on_arrival_queue_length(&mut self, packets: u64) {
+        self.observer.on_arrival_queue_length(self.link, packets);
+    }
+
+    #[inline]
     fn on_queue_length_interval(&mut self, packets: u64, until: Nanos) {
-        self.0.add_interval(packets, until);
+        self.occupancy.add_interval(packets, until);
+        self.observer.on_queue_length_interval(self.link, packets, until);
     }
 }
 
@@ -186,6 +232,10 @@ fn drop_cause(reason: DropReason) -> DropCause {
 impl<T: Copy> Link<T> {
     pub(crate) fn new(config: LinkConfig, changes: bool) -> Self {
         let LinkConfig { queue, limits, draws, transmitter, .. } = config;
+        let rate_bps = match &transmitter {
+            AnyTransmitter::ConstantRate(rate) => rate.rate_bps(),
+            _ => None,
+        };
         let varies = !matches!(transmitter, AnyTransmitter::ConstantRate(_));
         let server = match (&transmitter, queue) {
             // An unlimited transmitter never lets a queue build up.
@@ -215,8 +265,9 @@ impl<T: Copy> Link<T> {
             is_computed_on_entry: false,
             has_departure_event: false,
             counters: Vec::new(),
-            waits: TimeHistogram::default(),
             occupancy: QueueOccupancy::default(),
+            sojourns: 0,
+            capacity: Capacity { rate_bps, nanobits: 0, until: 0 },
         }
     }
 
@@ -226,31 +277,60 @@ impl<T: Copy> Link<T> {
         self.counters.get(usize::from(class)).copied().unwrap_or_default()
     }
 
-    /// Queueing delays of transmitted packets.
-    #[must_use]
-    pub fn waits(&self) -> &TimeHistogram {
-        &self.waits
-    }
-
-    /// Occupancy of the queue up to `now`, if all events before have been processed.
-    pub(crate) fn occupancy_until(&mut self, now: Nanos) -> QueueOccupancy {
+    /// Updates the occupancy of the queue to `now`, if all events before have been processed.
+    pub(crate) fn update_occupancy(
+        &mut self,
+        id: LinkId,
+        now: Nanos,
+        observer: &mut impl NetworkObserver<T>,
+    ) -> QueueOccupancy {
+        let occupancy = &mut self.occupancy;
+        // Packets of a link without events are processed before they reach it.
+        let until = now.max(occupancy.until());
         let held = match &mut self.server {
             Server::Unlimited => 0,
             Server::Fifo { link, .. } => {
-                QueuedLink::<()>::advance_to(&mut **link, now, &mut FifoProbe(&mut self.occupancy));
+                let probe = &mut FifoProbe { link: id, occupancy, observer, payload: PhantomData };
+                QueuedLink::<()>::advance_to(&mut **link, until, probe);
                 QueuedLink::<()>::held_backlog(&**link).packets
             }
             Server::Holding(link) => {
                 let leaves = link.next_departure();
-                if leaves <= now && !self.has_departure_event {
-                    let (dropped, occupancy) = (&mut Vec::new(), &mut self.occupancy);
-                    link.transmit_next_packet(&mut LinkProbe { dropped, occupancy });
+                if leaves <= until && !self.has_departure_event {
+                    let dropped = &mut Vec::new();
+                    let probe = &mut LinkProbe { link: id, dropped, occupancy, observer };
+                    link.transmit_next_packet(probe);
                 }
                 link.held_backlog().packets
             }
         };
-        self.occupancy.add_interval(held, now);
+        self.occupancy.add_interval(held, until);
+        observer.on_queue_length_interval(id, held, until);
         self.occupancy
+    }
+
+    /// Occupancy of the queue up to its last update.
+    #[must_use]
+    pub fn occupancy(&self) -> QueueOccupancy {
+        self.occupancy
+    }
+
+    /// Bytes of all packets whose transmission began.
+    #[must_use]
+    pub fn transmitted_bytes(&self) -> u64 {
+        self.counters.iter().map(|counters| counters.transmitted.bytes).sum()
+    }
+
+    /// Total time of packets in the queue and in transmission up to `now`, modulo 2^64.
+    pub(crate) fn sojourns_until(&self, now: Nanos) -> u64 {
+        let remaining = match &self.server {
+            Server::Unlimited => 0,
+            Server::Fifo { link, .. } => link.sum_of_remaining_times(now),
+            Server::Holding(link) if link.held_backlog().packets == 0 => 0,
+            Server::Holding(link) => link.next_departure() - now,
+        };
+        let waiting = self.waiting_packets().wrapping_mul(now);
+        self.sojourns.wrapping_add(waiting).wrapping_sub(remaining)
     }
 
     /// Minimum time from the departure of a packet to its arrival at the far end.
@@ -267,14 +347,28 @@ impl<T: Copy> Link<T> {
         }
     }
 
-    /// Bytes that could have been sent by then, if the rate varies.
+    /// Bytes that a token bucket or a trace could have sent by then.
     #[must_use]
-    pub fn capacity_bytes_until(&self, until: Nanos) -> Option<u64> {
+    pub fn varying_capacity_bytes_until(&self, until: Nanos) -> Option<u64> {
         match &self.server {
             Server::Unlimited => None,
             Server::Fifo { link, .. } => link.transmitter().capacity_bytes_until(until),
             Server::Holding(link) => link.transmitter().capacity_bytes_until(until),
         }
+    }
+
+    /// Bytes that could have been sent by then, with changes of the rate up to now; 0 while the rate
+    /// is unlimited.
+    #[must_use]
+    pub fn capacity_bytes_until(&self, until: Nanos) -> u64 {
+        let constant = || (self.capacity.nanobits_until(until) / 8_000_000_000) as u64;
+        self.varying_capacity_bytes_until(until).unwrap_or_else(constant)
+    }
+
+    /// Whether the link has a queue: packets may wait.
+    #[must_use]
+    pub fn has_queue(&self) -> bool {
+        !matches!(self.server, Server::Unlimited)
     }
 
     /// Whether the link only delays packets, so that the order of their arrivals has no effect.
@@ -298,9 +392,11 @@ impl<T: Copy> Link<T> {
     #[inline(always)]
     pub(crate) fn enter(
         &mut self,
+        id: LinkId,
         now: Nanos,
         packet: &Packet<InTransit<T>>,
         dropped: &mut DroppedPackets<T>,
+        observer: &mut impl NetworkObserver<T>,
     ) -> Entry {
         let &Packet { bytes, flow, ecn, .. } = packet;
         if self.policer.as_mut().is_some_and(|policer| !policer.allows_packet(now, bytes)) {
@@ -313,7 +409,9 @@ impl<T: Copy> Link<T> {
             Server::Unlimited => (now, 0, false),
             Server::Fifo { link, last_leaves } => {
                 let arriving = Packet::new((), flow, bytes).with_ecn(ecn);
-                match link.offer(now, arriving, &mut FifoProbe(&mut self.occupancy)) {
+                let occupancy = &mut self.occupancy;
+                let probe = &mut FifoProbe { link: id, occupancy, observer, payload: PhantomData };
+                match link.offer(now, arriving, probe) {
                     OfferOutcome::Departs { leaves, marked, .. } => {
                         let begins = if self.varies { leaves } else { (*last_leaves).max(now) };
                         *last_leaves = leaves;
@@ -324,7 +422,8 @@ impl<T: Copy> Link<T> {
                 }
             }
             Server::Holding(link) => {
-                let probe = &mut LinkProbe { dropped, occupancy: &mut self.occupancy };
+                let occupancy = &mut self.occupancy;
+                let probe = &mut LinkProbe { link: id, dropped, occupancy, observer };
                 if link.next_departure() <= now && !self.has_departure_event {
                     // Nothing waits: the transmitter has been idle since the last departure.
                     run_expired_queue_timer(link, link.next_departure());
@@ -354,12 +453,15 @@ impl<T: Copy> Link<T> {
     /// packets that the queue drops to `dropped`.
     pub(crate) fn serve_next(
         &mut self,
+        id: LinkId,
         dropped: &mut DroppedPackets<T>,
+        observer: &mut impl NetworkObserver<T>,
     ) -> Option<(Service, Packet<InTransit<T>>)> {
         let Server::Holding(link) = &mut self.server else { return None };
         let begins = link.next_departure();
         run_expired_queue_timer(link, begins);
-        let probe = &mut LinkProbe { dropped, occupancy: &mut self.occupancy };
+        let occupancy = &mut self.occupancy;
+        let probe = &mut LinkProbe { link: id, dropped, occupancy, observer };
         let (leaves, packet) = link.transmit_next_packet(probe)?;
         let (entered, marked) = (packet.entered, packet.marked);
         let waited = if self.varies { leaves } else { begins } - entered;
@@ -371,12 +473,13 @@ impl<T: Copy> Link<T> {
     pub(crate) fn transmit_packet(
         &mut self,
         class: usize,
+        bytes: u32,
         service: Service,
     ) -> Result<Nanos, Nanos> {
         let counters = &mut self.counters[class];
+        counters.transmitted.count_packet(bytes);
         counters.waited += service.waited;
         counters.marked += u64::from(service.marked);
-        self.waits.add_time(service.waited);
         if self.loses_packet_at(LossPlace::Behind) {
             return Err(service.leaves);
         }
@@ -397,12 +500,13 @@ impl<T: Copy> Link<T> {
         self.loss.as_mut().is_some_and(|loss| loss.loses_packet_at(place))
     }
 
-    /// Applies a change.
-    pub(crate) fn apply_change(&mut self, change: LinkChange) {
+    /// Applies a change at `now`.
+    pub(crate) fn apply_change(&mut self, now: Nanos, change: LinkChange) {
         match change {
             LinkChange::Delay(delay) => self.delay = delay,
             LinkChange::Loss(loss) => self.loss = loss,
             LinkChange::Rate(rate) => {
+                self.capacity.change_rate(now, rate);
                 let Server::Holding(link) = &mut self.server else { return };
                 let busy_until = link.next_departure();
                 let free_at = if busy_until == NEVER { 0 } else { busy_until };

@@ -11,6 +11,15 @@ use tcpcast_link::{Ecn, NEVER, Nanos, Packet};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LinkId(u32);
 
+impl LinkId {
+    /// Number of the link: links are numbered from 0 in the order in which they were added.
+    #[inline(always)]
+    #[must_use]
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
 /// A route of a network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RouteId(u32);
@@ -41,6 +50,17 @@ pub trait NetworkObserver<T> {
     fn on_served(&mut self, _link: LinkId, _payload: &T, _service: &Service) {}
     /// A packet reached the next link or its host.
     fn on_left(&mut self, _now: Nanos, _link: LinkId, _payload: &T) {}
+    /// A packet enters a queue and finds `packets`, including the packet in transmission.
+    fn on_arrival_queue_length(&mut self, _link: LinkId, _packets: u64) {}
+    /// A queue held `packets`, including the packet in transmission, until `until`.
+    fn on_queue_length_interval(&mut self, _link: LinkId, _packets: u64, _until: Nanos) {}
+    /// RED has updated its average queue length, in its unit.
+    fn on_average_updated(&mut self, _link: LinkId, _average: f64) {}
+    /// Time at which a host processes a packet that reaches it at `due`; `due` or later.
+    #[inline(always)]
+    fn processing_time(&mut self, due: Nanos, _payload: &T) -> Nanos {
+        due
+    }
 }
 
 /// A network of links.
@@ -167,22 +187,57 @@ impl<T: Copy> Network<T> {
         &self.links[link.0 as usize]
     }
 
-    /// Occupancy of the queue of a link up to `now`, the time of the last event or later.
-    pub fn occupancy(&mut self, link: LinkId, now: Nanos) -> QueueOccupancy {
-        self.links[link.0 as usize].occupancy_until(now)
+    /// Updates the occupancy of the queue of a link to `now`, the time of the last event or later.
+    pub fn update_occupancy(
+        &mut self,
+        link: LinkId,
+        now: Nanos,
+        observer: &mut impl NetworkObserver<T>,
+    ) -> QueueOccupancy {
+        self.links[link.index()].update_occupancy(link, now, observer)
     }
 
-    /// Number of packets that have entered a link and have neither left nor been dropped. Takes
+    /// Both sides of Little's law for a link at `now`, the time of the last event or later, modulo
+    /// 2^64: the number of packets in the queue and in transmission integrated over time, and the
+    /// sum of their times there. `None` if the link processes packets before they reach it.
+    pub fn littles_law(
+        &mut self,
+        link: LinkId,
+        now: Nanos,
+        observer: &mut impl NetworkObserver<T>,
+    ) -> Option<(u64, u64)> {
+        let link_state = &mut self.links[link.index()];
+        let held = link_state.update_occupancy(link, now, observer).packet_nanos as u64;
+        let is_ahead = link_state.is_computed_on_entry;
+        (!is_ahead).then(|| (held, link_state.sojourns_until(now)))
+    }
+
+    /// All links, in the order in which they were added.
+    pub fn links(&self) -> impl Iterator<Item = (LinkId, &Link<T>)> {
+        (0..).map(LinkId).zip(&self.links)
+    }
+
+    /// Number of packets, by link, that have entered and have neither left nor been dropped. Takes
     /// time in proportion to the number of packets in transit.
     #[must_use]
-    pub fn packets_on_link(&self, link: LinkId) -> u64 {
-        let is_on_link = |token: &InTransit<T>| {
+    pub fn packets_on_links(&self) -> Vec<u64> {
+        let mut packets: Vec<u64> = self.links.iter().map(Link::waiting_packets).collect();
+        for packet in self.pending.iter() {
+            let token = &packet.token;
             let links = &self.routes[token.route as usize].links;
             let hop = usize::from(token.hop) + usize::from(token.lost.is_some());
-            hop > 0 && links[hop - 1] == link.0
-        };
-        let pending = self.pending.iter().filter(|packet| is_on_link(&packet.token)).count();
-        self.link(link).waiting_packets() + pending as u64
+            if hop > 0 {
+                packets[links[hop - 1] as usize] += 1;
+            }
+        }
+        packets
+    }
+
+    /// Number of packets that are neither delivered nor dropped.
+    #[must_use]
+    pub fn packets_in_transit(&self) -> u64 {
+        let waiting: u64 = self.links.iter().map(Link::waiting_packets).sum();
+        waiting + self.pending.iter().count() as u64
     }
 
     /// Sends a packet over a route at `now`. Events before `now` must have been processed.
@@ -201,7 +256,7 @@ impl<T: Copy> Network<T> {
         let Route { links, delay, .. } = &self.routes[route.0 as usize];
         match links.first() {
             None => {
-                packet.entered += delay;
+                packet.entered = observer.processing_time(now + delay, &packet.token.payload);
                 self.pending.push(HOST, &packet);
             }
             // Departures from the link at `now` come before arrivals.
@@ -264,7 +319,7 @@ impl<T: Copy> Network<T> {
                 self.serve_next_packet(link, observer);
             }
         } else if let Some((_, link, change)) = self.changes.pop_front() {
-            self.links[link as usize].apply_change(change);
+            self.links[link as usize].apply_change(now, change);
         }
         self.find_next_link_event();
     }
@@ -309,13 +364,17 @@ impl<T: Copy> Network<T> {
             let entered = &mut self.links[link as usize];
             entered.counters[class].entered.count_packet(packet.bytes);
             observer.on_entered(time, LinkId(link), &packet.token.payload);
-            match entered.enter(time, packet, &mut self.dropped) {
-                Entry::Served(service) => match self.forward_packet(service, packet, observer) {
-                    Some(due) => time = due,
-                    None => return,
-                },
+            match entered.enter(LinkId(link), time, packet, &mut self.dropped, observer) {
+                Entry::Served(service) => {
+                    entered.sojourns = entered.sojourns.wrapping_add(service.leaves - time);
+                    match self.forward_packet(service, packet, observer) {
+                        Some(due) => time = due,
+                        None => return,
+                    }
+                }
                 Entry::Dropped(cause) => return self.drop_packet(time, packet, cause, observer),
                 Entry::Queued => {
+                    entered.sojourns = entered.sojourns.wrapping_sub(time);
                     self.process_dropped_packets(observer);
                     self.schedule_departure(link);
                     return self.find_next_link_event();
@@ -328,7 +387,9 @@ impl<T: Copy> Network<T> {
     fn serve_next_packet(&mut self, link: u32, observer: &mut impl NetworkObserver<T>) {
         let served = &mut self.links[link as usize];
         served.has_departure_event = false;
-        let next = served.serve_next(&mut self.dropped);
+        let next = served.serve_next(LinkId(link), &mut self.dropped, observer);
+        let leaves = next.as_ref().map_or(0, |(service, _)| service.leaves);
+        served.sojourns = served.sojourns.wrapping_add(leaves);
         self.process_dropped_packets(observer);
         self.schedule_departure(link);
         let Some((service, mut packet)) = next else { return };
@@ -361,7 +422,8 @@ impl<T: Copy> Network<T> {
         if service.marked {
             packet.ecn = Ecn::Ce;
         }
-        let mut due = match self.links[link as usize].transmit_packet(class, service) {
+        let mut due = match self.links[link as usize].transmit_packet(class, packet.bytes, service)
+        {
             Ok(due) => due,
             Err(lost_at) => {
                 self.drop_packet(lost_at, packet, DropCause::Random, observer);
@@ -372,7 +434,7 @@ impl<T: Copy> Network<T> {
         let Route { links, delay, .. } = &self.routes[packet.token.route as usize];
         let place = match links.get(usize::from(packet.token.hop)) {
             None => {
-                due += delay;
+                due = observer.processing_time(due + delay, &packet.token.payload);
                 HOST
             }
             Some(next) if self.links[*next as usize].is_computed_on_entry => {
@@ -389,6 +451,9 @@ impl<T: Copy> Network<T> {
     fn process_dropped_packets(&mut self, observer: &mut impl NetworkObserver<T>) {
         let mut dropped = std::mem::take(&mut self.dropped);
         for (time, mut packet, cause) in dropped.drain(..) {
+            let (link, _) = self.link_and_class(&packet.token);
+            let sojourns = &mut self.links[link as usize].sojourns;
+            *sojourns = sojourns.wrapping_add(time);
             self.drop_packet(time, &mut packet, cause, observer);
         }
         self.dropped = dropped;

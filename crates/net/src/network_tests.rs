@@ -19,6 +19,7 @@ fn link(packets: u64, delay_ms: u64) -> LinkConfig {
 struct Recorder {
     delivered: Vec<(u64, u32, Ecn)>,
     dropped: Vec<(u64, u32, DropCause)>,
+    waits: Vec<Nanos>,
 }
 
 impl NetworkObserver<u32> for Recorder {
@@ -27,6 +28,9 @@ impl NetworkObserver<u32> for Recorder {
     }
     fn on_dropped(&mut self, now: Nanos, _link: LinkId, payload: u32, cause: DropCause) {
         self.dropped.push((now / 1000, payload, cause));
+    }
+    fn on_served(&mut self, _link: LinkId, _payload: &u32, service: &Service) {
+        self.waits.push(service.waited);
     }
 }
 
@@ -62,7 +66,9 @@ fn rate_changes_behind_the_packet_in_transmission() {
     let route = network.add_route(&[link], 0, 0, 1);
     let recorder = send_at_once(&mut network, route, 6);
     assert_eq!(recorder.times(), [1000, 2000, 12_000, 22_000, 32_000, 32_000]);
-    assert_eq!(network.link(link).waits().max(), 32 * MILLISECOND);
+    assert_eq!(recorder.waits.iter().max(), Some(&(32 * MILLISECOND)));
+    // 1.5 ms at the first rate and 23.5 ms at the second; the last one is unlimited.
+    assert_eq!(network.link(link).capacity_bytes_until(99 * MILLISECOND), 2250 + 3525);
 }
 
 #[test]
@@ -116,7 +122,7 @@ fn private_link_reports_losses_at_their_time() {
         network.send(0, route, Packet::new(payload, 0, size(payload)), &mut recorder);
     }
     network.advance_to(8 * MILLISECOND, &mut recorder);
-    assert_eq!((recorder.dropped.len(), network.packets_on_link(private)), (0, 2));
+    assert_eq!((recorder.dropped.len(), network.packets_on_links()[private.index()]), (0, 2));
     network.advance_to(NEVER - 1, &mut recorder);
     // The second packet arrives during the transmission of the first.
     assert_eq!(recorder.dropped, [(8500, 1, DropCause::Full), (9000, 0, DropCause::Random)]);
@@ -152,7 +158,7 @@ fn next_delivery_is_bounded_while_packets_wait() {
     for payload in 0..3 {
         network.send(0, route, Packet::new(payload, 0, 1500), &mut recorder);
     }
-    assert_eq!((network.next_time(), network.packets_on_link(link)), (MILLISECOND, 3));
+    assert_eq!((network.next_time(), network.packets_on_links()[link.index()]), (MILLISECOND, 3));
     for number in 1..4 {
         assert_eq!(network.next_delivery_bound(), (25 + number) * MILLISECOND);
         network.advance_to((25 + number) * MILLISECOND, &mut recorder);
@@ -167,4 +173,27 @@ fn route_without_links_only_delays() {
     let route = network.add_route(&[], 3 * MILLISECOND, 0, 1);
     let recorder = send_at_once(&mut network, route, 2);
     assert_eq!(recorder.delivered, [(3000, 0, Ecn::Ect0), (3000, 1, Ecn::Ect0)]);
+}
+
+#[test]
+fn processing_time_of_a_host_delays_deliveries() {
+    struct SlowHost(Vec<Nanos>);
+    impl NetworkObserver<u32> for SlowHost {
+        fn on_delivered(&mut self, now: Nanos, _payload: u32, _ecn: Ecn) {
+            self.0.push(now);
+        }
+        fn on_dropped(&mut self, _: Nanos, _: LinkId, _: u32, _: DropCause) {}
+        fn processing_time(&mut self, due: Nanos, payload: &u32) -> Nanos {
+            due + Nanos::from(*payload)
+        }
+    }
+    let mut network = Network::default();
+    let link = network.add_link(link(10, 0));
+    let routes = [&[link][..], &[]].map(|links| network.add_route(links, MILLISECOND, 0, 1));
+    let mut host = SlowHost(Vec::new());
+    for (payload, route) in (5..).zip(routes) {
+        network.send(0, route, Packet::new(payload, 0, 1500), &mut host);
+    }
+    network.advance_to(NEVER - 1, &mut host);
+    assert_eq!(host.0, [MILLISECOND + 6, 2 * MILLISECOND + 5]);
 }

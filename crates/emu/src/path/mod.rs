@@ -131,6 +131,9 @@ pub struct EmulatedLink {
 struct NetworkEnd<'a, O> {
     slab: &'a mut PacketSlab,
     delivered: &'a mut VecDeque<(Nanos, PacketInTransit, Ecn)>,
+    /// Links and their counters.
+    links: &'a [LinkId; 2],
+    counters: &'a mut [DirectionCounters; 2],
     observer: &'a mut O,
 }
 
@@ -146,7 +149,8 @@ impl<O: PacketObserver> NetworkObserver<PacketInTransit> for NetworkEnd<'_, O> {
         self.slab.return_cell(packet.cell);
     }
 
-    fn on_served(&mut self, _link: LinkId, packet: &PacketInTransit, service: &Service) {
+    fn on_served(&mut self, link: LinkId, packet: &PacketInTransit, service: &Service) {
+        self.counters[usize::from(link == self.links[1])].waits.add_time(service.waited);
         self.slab.set_service(packet.cell, *service);
     }
 }
@@ -248,8 +252,9 @@ impl EmulatedLink {
         let token = PacketInTransit { cell, from: port, to };
         let packet = Packet::new(token, header.flow, bytes).with_ecn(header.ecn);
         let route = self.routes[usize::from(port.min(to))][direction];
-        let Self { network, slab, delivered, .. } = self;
-        network.send(now, route, packet, &mut NetworkEnd { slab, delivered, observer });
+        let Self { network, slab, delivered, links, counters, .. } = self;
+        let end = &mut NetworkEnd { slab, delivered, links, counters, observer };
+        network.send(now, route, packet, end);
     }
 
     /// Counts a packet of a port that was lost because no cell was available or large enough.
@@ -279,8 +284,8 @@ impl EmulatedLink {
 
     /// Processes all events up to `now`; called before [`EmulatedLink::take_departed_packet`].
     pub fn advance_to(&mut self, now: Nanos, observer: &mut impl PacketObserver) {
-        let Self { network, slab, delivered, .. } = self;
-        network.advance_to(now, &mut NetworkEnd { slab, delivered, observer });
+        let Self { network, slab, delivered, links, counters, .. } = self;
+        network.advance_to(now, &mut NetworkEnd { slab, delivered, links, counters, observer });
     }
 
     /// Called after a device has accepted (`accepted`) or rejected a packet.
@@ -305,17 +310,16 @@ impl EmulatedLink {
     /// Returns the current counters.
     #[must_use]
     pub fn current_report(&self) -> LinkReport {
+        let on_links = self.network.packets_on_links();
         let [forward, back] = [0, 1].map(|direction| {
             let (id, counters) = (self.links[direction], &self.counters[direction]);
-            let link = self.network.link(id);
-            let mut of_link = link.counters(0);
+            let mut of_link = self.network.link(id).counters(0);
             of_link.entered.packets += counters.link.entered.packets;
             let is_here = |packet: &PacketInTransit| self.direction_from(packet.from) == direction;
             let left = self.delivered.iter().filter(|(_, packet, _)| is_here(packet)).count();
             DirectionCounters {
                 link: of_link,
-                waits: link.waits().clone(),
-                in_transit: self.network.packets_on_link(id) + left as u64,
+                in_transit: on_links[id.index()] + left as u64,
                 ..counters.clone()
             }
         });
@@ -325,7 +329,7 @@ impl EmulatedLink {
     /// Bytes that the forward direction could have sent by then, if its rate varies.
     #[must_use]
     pub fn capacity_bytes_until(&self, until: Nanos) -> Option<u64> {
-        self.network.link(self.links[0]).capacity_bytes_until(until)
+        self.network.link(self.links[0]).varying_capacity_bytes_until(until)
     }
 }
 

@@ -77,6 +77,12 @@ impl ConstantRate {
         self.rate.is_none()
     }
 
+    /// The rate in bit/s; `None` is unlimited.
+    #[must_use]
+    pub fn rate_bps(&self) -> Option<NonZeroU64> {
+        self.rate
+    }
+
     /// Sets the initial cached length.
     #[must_use]
     pub fn with_cached_length(mut self, bytes: u32) -> Self {
