@@ -5,12 +5,10 @@
 use super::connection::Connection;
 use super::handshake::HandshakeKind;
 use super::outgoing_packet::OutgoingPacket;
-use super::recovery_phase::PhaseName;
+use super::packet_events::{PacketEventProbe, ReportedRecovery, window_event};
 use super::segment::SendReason;
-use super::sender_event::{SenderEvent, SenderProbe};
 use super::stack_options::ModernTcpConfig;
 use super::transmit_fast_path::FullPacketRun;
-use super::window::INFINITE_SSTHRESH;
 use super::wire_segment::Segment;
 use crate::file_size::FileSize;
 use crate::packet_kind::PacketKind;
@@ -36,15 +34,6 @@ struct Opening {
     file: FileSize,
     /// Flights of TLS sent.
     flights: usize,
-}
-
-/// State of a fast recovery as reported to probes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum ReportedRecovery {
-    None,
-    /// Recovery has begun; its first retransmission was not yet sent.
-    Begun,
-    Repairing,
 }
 
 impl FileServer {
@@ -232,12 +221,8 @@ impl FileServer {
 
     /// Ends the reported recovery when the recovery phase ends, or when the file ends.
     fn report_recovery(&mut self, now: Nanos, probe: &mut impl TcpProbe) {
-        match self.connection.sender().phase().name() {
-            PhaseName::Recovery if !self.is_finished() => return,
-            PhaseName::Loss => (),
-            _ => probe.on_tcp_event(now, TcpEvent::Recovered { burst: 0 }),
-        }
-        self.recovery = ReportedRecovery::None;
+        let (is_finished, phase) = (self.is_finished(), self.connection.sender().phase());
+        self.recovery.report_end(now, phase, is_finished, probe);
     }
 
     /// The timer expired.
@@ -311,35 +296,16 @@ impl FileServer {
             SendReason::Retransmission | SendReason::WindowProbe => PacketKind::Retransmission,
         };
         if kind == PacketKind::Retransmission {
-            self.report_retransmission(now, probe);
+            self.recovery.report_retransmission(now, probe);
         }
         let number = if sent.len > 0 { sent.number + 1 } else { 0 };
         let short = (sent.len < tcp.stack.mss).then(|| tcp.packet_length(sent.len));
         Some((number, kind, short))
     }
 
-    /// Reports a retransmission, except for the first retransmission of a recovery.
-    #[inline]
-    fn report_retransmission(&mut self, now: Nanos, probe: &mut impl TcpProbe) {
-        match self.recovery {
-            ReportedRecovery::None => (),
-            ReportedRecovery::Begun => self.recovery = ReportedRecovery::Repairing,
-            ReportedRecovery::Repairing => probe.on_tcp_event(now, TcpEvent::PartialAck),
-        }
-    }
-
     #[inline(always)]
     fn report_window(&self, now: Nanos, tcp: &ModernTcpConfig, probe: &mut impl TcpProbe) {
-        let (cwnd, ssthresh) =
-            (self.connection.sender().cwnd(), self.connection.sender().ssthresh());
-        let allowed = tcp.stack.receiving.buffer / u64::from(tcp.stack.mss);
-        let event = TcpEvent::Window {
-            cwnd,
-            ssthresh: if ssthresh == INFINITE_SSTHRESH { u32::MAX } else { ssthresh },
-            flight: self.connection.sender().in_flight(),
-            window: u32::try_from(allowed).map_or(cwnd, |allowed| allowed.min(cwnd)),
-        };
-        probe.on_tcp_event(now, event);
+        probe.on_tcp_event(now, window_event(self.connection.sender(), tcp));
     }
 
     /// Calls the connection with a probe that forwards the events of its sender.
@@ -347,74 +313,15 @@ impl FileServer {
     fn call_with_probe<P: TcpProbe, T>(
         &mut self,
         probe: &mut P,
-        action: impl FnOnce(&mut Connection, &mut PacketProbeAdapter<'_, P>) -> T,
+        action: impl FnOnce(&mut Connection, &mut PacketEventProbe<'_, P>) -> T,
     ) -> T {
-        let adapter = &mut PacketProbeAdapter {
+        let adapter = &mut PacketEventProbe {
             probe,
             size: self.size,
             is_opening: self.opening.is_some(),
             recovery: &mut self.recovery,
         };
         action(&mut self.connection, adapter)
-    }
-}
-
-/// Forwards the events of a sender, converted to packets.
-struct PacketProbeAdapter<'a, P> {
-    probe: &'a mut P,
-    size: u32,
-    is_opening: bool,
-    recovery: &'a mut ReportedRecovery,
-}
-
-impl<P: TcpProbe> SenderProbe for PacketProbeAdapter<'_, P> {
-    #[inline(always)]
-    fn on_sender_event(&mut self, now: Nanos, event: SenderEvent) {
-        match event {
-            SenderEvent::RttSample { rtt } => {
-                self.probe.on_tcp_event(now, TcpEvent::RttSample { rtt })
-            }
-            // The window is published at the end of a burst.
-            SenderEvent::Window { .. } => (),
-            event => self.forward_rare_event(now, event),
-        }
-    }
-}
-
-impl<P: TcpProbe> PacketProbeAdapter<'_, P> {
-    #[inline(never)]
-    fn forward_rare_event(&mut self, now: Nanos, event: SenderEvent) {
-        if self.is_opening {
-            // Flights of TLS do not count as sent data, so their losses and timeouts do not either.
-            return;
-        }
-        match event {
-            SenderEvent::Recovery { window } => {
-                *self.recovery = ReportedRecovery::Begun;
-                self.probe.on_tcp_event(now, TcpEvent::FastRetransmit { window });
-            }
-            SenderEvent::Timeout { first, state } => {
-                let number = first + 1;
-                let left = self.size.saturating_sub(number);
-                self.probe.on_tcp_event(now, TcpEvent::Timeout { number, left, state });
-            }
-            SenderEvent::IdleRestart => self.probe.on_tcp_event(now, TcpEvent::IdleRestart),
-            SenderEvent::LossProbe { retransmits } => {
-                self.probe.on_tcp_event(now, TcpEvent::TailLossProbe { retransmits });
-            }
-            SenderEvent::Undone { after_timeout, .. } => {
-                self.probe.on_tcp_event(now, TcpEvent::Undone { after_timeout });
-            }
-            // The end of a recovery is derived from phases.
-            SenderEvent::Recovered
-            | SenderEvent::CongestionEcho { .. }
-            | SenderEvent::ProbeRepaired
-            | SenderEvent::ReorderTimeout
-            | SenderEvent::Lost { .. }
-            | SenderEvent::SlowStartExit { .. }
-            | SenderEvent::RttSample { .. }
-            | SenderEvent::Window { .. } => (),
-        }
     }
 }
 

@@ -1,0 +1,142 @@
+//! Two ends, connected by a path that delays segments.
+
+use super::super::presets::Preset;
+use super::super::stack::Stack;
+use super::*;
+use std::collections::VecDeque;
+use tcpcast_link::time::MILLISECOND;
+
+struct NoProbe;
+
+impl TcpProbe for NoProbe {
+    fn on_tcp_event(&mut self, _now: Nanos, _event: TcpEvent) {}
+}
+
+/// The path of the segments that one end sends at one time.
+struct Path<'a> {
+    arrives: Nanos,
+    to: usize,
+    flying: &'a mut VecDeque<(Nanos, usize, Segment)>,
+    sent: &'a mut Vec<(u32, PacketKind)>,
+}
+
+impl TcpProbe for Path<'_> {
+    fn on_tcp_event(&mut self, _now: Nanos, _event: TcpEvent) {}
+}
+
+impl SegmentSink for Path<'_> {
+    fn send_segment(&mut self, segment: &Segment, number: u32, kind: PacketKind) {
+        self.sent.push((number, kind));
+        self.flying.push_back((self.arrives, self.to, *segment));
+    }
+}
+
+const DELAY: Nanos = 50 * MILLISECOND;
+const SERVER: usize = 0;
+const CLIENT: usize = 1;
+
+fn modern_tcp(handshake: HandshakeKind) -> ModernTcpConfig {
+    let stack = Stack { mss: 1448, ..Preset::LinuxCubic.stack() };
+    ModernTcpConfig { stack, handshake, rtt: 2 * DELAY, syn_bytes: 52, closes: false }
+}
+
+/// A connection and the segments in flight, with time of arrival and receiving end.
+struct Pair {
+    tcp: ModernTcpConfig,
+    ends: [Endpoint; 2],
+    flying: VecDeque<(Nanos, usize, Segment)>,
+    now: Nanos,
+    /// Time at which each end could write, and bytes that it received.
+    opened: [Option<Nanos>; 2],
+    /// Number and kind of each packet of each end.
+    sent: [Vec<(u32, PacketKind)>; 2],
+}
+
+impl Pair {
+    fn new(handshake: HandshakeKind) -> Self {
+        let tcp = modern_tcp(handshake);
+        let ends = [EndpointRole::Server, EndpointRole::Client]
+            .map(|role| Endpoint::start(0, role, 1, &tcp));
+        let (flying, sent) = (VecDeque::new(), [vec![], vec![]]);
+        let mut pair = Self { tcp, ends, flying, now: 0, opened: [None; 2], sent };
+        pair.transmit(CLIENT);
+        pair
+    }
+
+    fn write(&mut self, end: usize, bytes: u64) {
+        self.ends[end].write(self.now, bytes, &self.tcp, &mut NoProbe);
+        self.transmit(end);
+    }
+
+    fn transmit(&mut self, end: usize) {
+        let Self { now, tcp, ends, flying, sent, .. } = self;
+        let sink = &mut Path { arrives: *now + DELAY, to: 1 - end, flying, sent: &mut sent[end] };
+        ends[end].transmit(*now, tcp, sink);
+    }
+
+    /// Delivers all segments. `written`: bytes that each end writes when it is open.
+    fn run(&mut self, written: [u64; 2]) {
+        while let Some((now, end, segment)) = self.flying.pop_front() {
+            self.now = now;
+            let outcome = self.ends[end].on_segment(now, &segment, &self.tcp, &mut NoProbe);
+            if outcome.opened {
+                self.opened[end] = Some(now);
+                if written[end] > 0 {
+                    self.ends[end].write(now, written[end], &self.tcp, &mut NoProbe);
+                }
+            }
+            self.transmit(end);
+        }
+    }
+
+    fn received(&self) -> [u64; 2] {
+        [SERVER, CLIENT].map(|end| self.ends[end].received_bytes(&self.tcp))
+    }
+}
+
+#[test]
+fn both_ends_send_data_at_the_same_time() {
+    let mut pair = Pair::new(HandshakeKind::None);
+    assert!(pair.flying.is_empty());
+    pair.write(SERVER, 100_000);
+    pair.write(CLIENT, 40_000);
+    pair.run([0, 0]);
+    assert_eq!(pair.received(), [40_000, 100_000]);
+    assert!(pair.ends.iter().all(Endpoint::is_finished));
+    assert_eq!(pair.ends.each_ref().map(Endpoint::acked_packets), [70, 28]);
+    assert!(pair.sent.iter().flatten().all(|(_, kind)| *kind != PacketKind::Retransmission));
+}
+
+#[test]
+fn rfc_8446_2_client_writes_after_the_servers_flight_and_the_server_half_a_round_later() {
+    let handshakes =
+        [(HandshakeKind::Tcp, 2), (HandshakeKind::Tls13, 4), (HandshakeKind::Tls12, 6)];
+    for (handshake, delays) in handshakes {
+        let mut pair = Pair::new(handshake);
+        pair.run([5000, 20_000]);
+        let expected = [Some((delays + 1) * DELAY), Some(delays * DELAY)];
+        assert_eq!(pair.opened, expected, "{handshake:?}");
+        assert_eq!(pair.received(), [20_000, 5000], "{handshake:?}");
+        let flights: u64 = handshake.flight_bytes().iter().map(|bytes| u64::from(*bytes)).sum();
+        let packets = pair.sent[SERVER].iter().filter(|(number, _)| *number > 0).count() as u64;
+        assert!(packets >= 4 + flights.div_ceil(1448), "flights are packets of the connection");
+        assert_eq!(pair.ends[SERVER].acked_packets(), 4, "but do not count as data");
+    }
+}
+
+#[test]
+fn restarted_connection_continues_the_count_of_acknowledged_packets() {
+    let mut pair = Pair::new(HandshakeKind::None);
+    pair.write(SERVER, 14_480);
+    pair.run([0, 0]);
+    let (now, tcp) = (pair.now, pair.tcp);
+    pair.ends.iter_mut().for_each(|end| end.restart(now, 2, &tcp));
+    pair.write(SERVER, 1448);
+    pair.run([0, 0]);
+    assert_eq!(pair.received(), [0, 1448]);
+    assert_eq!(
+        (pair.ends[SERVER].acked_packets(), pair.ends[CLIENT].packets_in_order(&tcp)),
+        (11, 1)
+    );
+    assert_eq!(pair.sent[SERVER].last(), Some(&(1, PacketKind::Data)));
+}
