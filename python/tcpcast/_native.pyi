@@ -14,15 +14,20 @@ __all__ = [
     "GOODPUT_BUCKETS",
     "GOODPUT_KINDS",
     "LINK_CELLS",
+    "LINK_CLASS_CELLS",
+    "LINK_TOTAL_CELLS",
     "MIN_RTT_S",
     "RATE_UNITS",
     "SIZE_CELLS",
     "STEP_CELLS",
     "TIMEOUT_KINDS",
+    "TIME_BUCKET_LIMITS_NS",
+    "TIME_KINDS",
     "TIME_SERIES_CELLS",
     "Simulation",
     "__version__",
     "gamma_quantile",
+    "network_run_bytes",
     "read_trace",
     "run_bytes",
     "run_link",
@@ -35,6 +40,10 @@ __version__: str
 LINK_CELLS: list[str]
 CLASS_CELLS: list[str]
 SIZE_CELLS: list[str]
+LINK_TOTAL_CELLS: list[str]
+LINK_CLASS_CELLS: list[str]
+TIME_KINDS: list[str]
+TIME_BUCKET_LIMITS_NS: list[int]
 TIME_SERIES_CELLS: list[str]
 STEP_CELLS: list[str]
 TIMEOUT_KINDS: list[str]
@@ -43,9 +52,20 @@ MIN_RTT_S: float
 GOODPUT_KINDS: list[str]
 GOODPUT_BUCKETS: tuple[int, int]
 
+_SlotColumns = tuple[
+    int,
+    NDArray[np.uint64],
+    NDArray[np.uint64],
+    NDArray[np.uint64],
+    NDArray[np.uint64],
+]
+"""Number of slots; then one array per column: slot, group, bucket, count."""
+
 @final
 class Simulation:
     def __new__(cls, config: Config, replications: int) -> Simulation: ...
+    @classmethod
+    def on_links(cls, config: Config, replications: int) -> Simulation: ...
     @classmethod
     def fixed_point(cls, config: Config, spec: Config, replications: int) -> Simulation: ...
     def advance(
@@ -63,17 +83,10 @@ class Simulation:
     def steps(self) -> list[NDArray[np.float64]]: ...
     def totals(self) -> dict[str, Any]: ...
     def loss_events(self, apart_ns: int) -> list[NDArray[np.int64]] | None: ...
-    def file_goodputs(
-        self,
-    ) -> list[
-        tuple[
-            int,
-            NDArray[np.uint64],
-            NDArray[np.uint64],
-            NDArray[np.uint64],
-            NDArray[np.uint64],
-        ]
-    ]: ...
+    def file_goodputs(self) -> list[_SlotColumns]: ...
+    def link_classes(self) -> list[tuple[int, int]]: ...
+    def class_times(self) -> list[_SlotColumns]: ...
+    def link_waits(self) -> list[_SlotColumns]: ...
     def stages(self) -> list[NDArray[np.uint8]]: ...
     def unfinished(self) -> list[list[tuple[int, int]]]: ...
     def delivered(self) -> list[list[list[int]]]: ...
@@ -90,6 +103,7 @@ def student_quantile(freedom: float, level: float) -> float: ...
 def student_tail_probability(t: float, freedom: float) -> float: ...
 def gamma_quantile(shape: float, level: float) -> float: ...
 def run_bytes(config: Config, replications: int) -> int: ...
+def network_run_bytes(config: Config, replications: int) -> int: ...
 def read_trace(
     source: str | PathLike[str] | bytes | None = None,
     after: str | PathLike[str] | bytes | None = None,

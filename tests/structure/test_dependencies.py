@@ -228,7 +228,7 @@ CRATE_MAY_USE = {
     "wire": set[str](),
     "net": {"link"},
     "tcp": {"link"},
-    "sim": {"link", "tcp", "wire"},
+    "sim": {"link", "net", "tcp", "wire"},
     "fixed_point": {"sim", "tcp"},
     "trace": {"wire"},
     "emu": {"link", "net", "wire"},

@@ -11,9 +11,9 @@ LAYERS = (
     {"clock", "conservation", "packet", "random"},
     {"event_queue", "queue", "round_loss", "traffic"},
     {"jitter", "loss", "population", "probe"},
-    {"cross", "segments"},
+    {"cross", "replication", "segments"},
     {"config"},
-    {"network"},
+    {"flows", "network"},
     {"run"},
     {"lib"},
 )

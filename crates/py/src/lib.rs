@@ -19,10 +19,12 @@ use std::path::PathBuf;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 use tcpcast_fixed_point::{FixedPointConfig, STEP_CELLS, create_replications};
+use tcpcast_sim::flows::{NetworkConfig, create_network_replications, estimate_network_bytes};
 use tcpcast_sim::probe::{
-    BUCKETS_PER_OCTAVE, CLASS_CELLS, GOODPUT_KINDS, GoodputBucketCount, LINK_CELLS, LogHistogram,
-    OCTAVES, Probes, RATE_UNITS, ReplicationTotals, SIZE_CELLS, SequenceEvent, StreamCounters,
-    TIMEOUT_KINDS, TimeSeries,
+    BUCKETS_PER_OCTAVE, CLASS_CELLS, GOODPUT_KINDS, GoodputBucketCount, LINK_CELLS,
+    LINK_CLASS_CELLS, LINK_TOTAL_CELLS, LogHistogram, OCTAVES, Probes, RATE_UNITS,
+    ReplicationTotals, SIZE_CELLS, SequenceEvent, StreamCounters, TIME_KINDS, TIMEOUT_KINDS,
+    TimeBucketCount, TimeSeries, TimesBySlot, time_bucket_limits,
 };
 use tcpcast_sim::{Replication, Replications, RunConfig, RunControl, RunLimit, StopReason};
 
@@ -36,15 +38,25 @@ const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 #[pyclass(module = "tcpcast._native")]
 struct Simulation {
     runs: Replications,
-    config: RunConfig,
+    class_count: usize,
+    /// Pairs of link and class of a network of links.
+    link_classes: Vec<(usize, usize)>,
+    /// Configuration of a run that may record captures.
+    config: Option<RunConfig>,
+}
+
+impl Simulation {
+    fn new_run(runs: Replications, config: RunConfig) -> Self {
+        let class_count = config.classes.len();
+        Self { runs, class_count, link_classes: Vec::new(), config: Some(config) }
+    }
 }
 
 /// Packets and ON times per source.
 type SourceColumns<'py> = (Bound<'py, PyArray1<u64>>, Bound<'py, PyArray1<u64>>);
 
-/// The number of slots, followed by one array per column: slot, group (class x number of kinds +
-/// kind), bucket, and number of files.
-type GoodputColumns<'py> = (
+/// The number of slots, followed by one array per column: slot, group, bucket, and count.
+type SlotColumns<'py> = (
     usize,
     Bound<'py, PyArray1<u64>>,
     Bound<'py, PyArray1<u64>>,
@@ -70,7 +82,25 @@ impl Simulation {
     ) -> PyResult<Self> {
         import_numpy(py)?;
         let ConfigFromPython(config) = config;
-        Ok(Self { runs: Replications::new(&config, replications), config })
+        Ok(Self::new_run(Replications::new(&config, replications), config))
+    }
+
+    /// Create `replications` runs on a network of links, given as plain data.
+    #[classmethod]
+    fn on_links(
+        _class: &Bound<'_, PyType>,
+        py: Python<'_>,
+        config: ConfigFromPython<NetworkConfig>,
+        replications: u32,
+    ) -> PyResult<Self> {
+        import_numpy(py)?;
+        let ConfigFromPython(config) = config;
+        Ok(Self {
+            class_count: config.classes.len(),
+            link_classes: config.link_classes(),
+            runs: create_network_replications(&config, replications),
+            config: None,
+        })
     }
 
     /// Create `replications` fixed points of a configuration. `config` and `spec` are plain data.
@@ -82,7 +112,7 @@ impl Simulation {
         replications: u32,
     ) -> Self {
         let (ConfigFromPython(config), ConfigFromPython(spec)) = (config, spec);
-        Self { runs: create_replications(&config, &spec, replications), config }
+        Self::new_run(create_replications(&config, &spec, replications), config)
     }
 
     /// Advance all replications. Return "done", "interrupted", "out-of-time" or "crowded".
@@ -234,27 +264,32 @@ impl Simulation {
     }
 
     /// Return the histograms of file goodputs of each replication, per slot.
-    fn file_goodputs<'py>(&self, py: Python<'py>) -> Vec<GoodputColumns<'py>> {
-        let columns = self.runs.created_replications().map(|run| {
-            let slots = run.probes().goodput.counts_by_slot();
-            let all = || {
-                slots
-                    .iter()
-                    .enumerate()
-                    .flat_map(|(i, slot)| slot.iter().map(move |count| (i, count)))
-            };
-            let column = |of: fn((usize, &GoodputBucketCount)) -> u64| {
-                all().map(of).collect::<Vec<u64>>().to_pyarray(py)
-            };
-            (
-                slots.len(),
-                column(|(index, _)| index as u64),
-                column(|(_, count)| u64::from(count.group)),
-                column(|(_, count)| u64::from(count.bucket)),
-                column(|(_, count)| count.count),
-            )
-        });
+    fn file_goodputs<'py>(&self, py: Python<'py>) -> Vec<SlotColumns<'py>> {
+        let of_count = |count: &GoodputBucketCount| {
+            [u64::from(count.group), u64::from(count.bucket), count.count]
+        };
+        let columns = self
+            .runs
+            .created_replications()
+            .map(|run| slot_columns(py, &run.probes().goodput.counts_by_slot(), of_count));
         columns.collect()
+    }
+
+    /// Return the pairs of link and class of a network of links, in the order of the counters.
+    fn link_classes(&self) -> Vec<(usize, usize)> {
+        self.link_classes.clone()
+    }
+
+    /// Return the histograms of the times of each class on a network of links, per replication and
+    /// slot. The group is the class times the number of `TIME_KINDS`, plus the kind.
+    fn class_times<'py>(&self, py: Python<'py>) -> Vec<SlotColumns<'py>> {
+        self.times_by_slot(py, |probes| &probes.class_times)
+    }
+
+    /// Return the histograms of queueing delays on each link of a network, per replication and slot.
+    /// The group is the link.
+    fn link_waits<'py>(&self, py: Python<'py>) -> Vec<SlotColumns<'py>> {
+        self.times_by_slot(py, |probes| &probes.link_waits)
     }
 
     /// Return the stage of each source of each replication: 0 before the first loss, 1 before the
@@ -270,7 +305,7 @@ impl Simulation {
     /// replication and class. An endless flow counts as one transfer.
     fn unfinished(&self) -> Vec<Vec<(u64, u64)>> {
         let of_run = |run: &dyn Replication| {
-            let mut sums = vec![(0, 0); self.config.classes.len()];
+            let mut sums = vec![(0, 0); self.class_count];
             for record in run.records() {
                 if let Some(age) = record.transfer_age(run.now()) {
                     let (count, ages) = &mut sums[record.class()];
@@ -370,7 +405,8 @@ impl Simulation {
     fn begin_capture(&mut self, index: usize, path: PathBuf) -> PyResult<()> {
         let file = BufWriter::new(File::create(path)?);
         let capture = self.runs.capture_mut(index).ok_or_else(missing_capture_error)?;
-        let connection_properties = self.config.connection_properties(capture.tap());
+        let config = self.config.as_ref().ok_or_else(missing_capture_error)?;
+        let connection_properties = config.connection_properties(capture.tap());
         Ok(capture.start_writing_to(Box::new(file), connection_properties)?)
     }
 
@@ -379,6 +415,42 @@ impl Simulation {
     fn end_capture(&mut self, index: usize) -> PyResult<bool> {
         Ok(self.runs.capture_mut(index).ok_or_else(missing_capture_error)?.finish_writing()?)
     }
+}
+
+impl Simulation {
+    /// Histograms of times of each replication.
+    fn times_by_slot<'py>(
+        &self,
+        py: Python<'py>,
+        of: fn(&Probes) -> &TimesBySlot,
+    ) -> Vec<SlotColumns<'py>> {
+        let of_count = |count: &TimeBucketCount| {
+            [u64::from(count.group), u64::from(count.bucket), count.count]
+        };
+        let columns = self
+            .runs
+            .created_replications()
+            .map(|run| slot_columns(py, &of(run.probes()).counts_by_slot(), of_count));
+        columns.collect()
+    }
+}
+
+/// Converts counts per slot to columns: slot, group, bucket, and count.
+fn slot_columns<'py, C>(
+    py: Python<'py>,
+    slots: &[Vec<C>],
+    of_count: impl Fn(&C) -> [u64; 3],
+) -> SlotColumns<'py> {
+    let mut columns = [const { Vec::new() }; 4];
+    for (index, slot) in slots.iter().enumerate() {
+        for count in slot {
+            let [group, bucket, number] = of_count(count);
+            let row = [index as u64, group, bucket, number];
+            columns.iter_mut().zip(row).for_each(|(column, value)| column.push(value));
+        }
+    }
+    let [slot, group, bucket, count] = columns.map(|column| column.to_pyarray(py));
+    (slots.len(), slot, group, bucket, count)
 }
 
 /// Converts the concatenated rows of a table.
@@ -455,6 +527,12 @@ fn run_bytes(config: ConfigFromPython<RunConfig>, replications: u32) -> u64 {
     tcpcast_sim::run_bytes(&config.0, replications)
 }
 
+/// Return the approximate memory of `replications` replications on a network of links in bytes.
+#[pyfunction]
+fn network_run_bytes(config: ConfigFromPython<NetworkConfig>, replications: u32) -> u64 {
+    estimate_network_bytes(&config.0, replications)
+}
+
 /// The compiled part of tcpcast.
 #[pymodule]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -462,6 +540,10 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("LINK_CELLS", LINK_CELLS.to_vec())?;
     module.add("CLASS_CELLS", CLASS_CELLS.to_vec())?;
     module.add("SIZE_CELLS", SIZE_CELLS.to_vec())?;
+    module.add("LINK_TOTAL_CELLS", LINK_TOTAL_CELLS.to_vec())?;
+    module.add("LINK_CLASS_CELLS", LINK_CLASS_CELLS.to_vec())?;
+    module.add("TIME_KINDS", TIME_KINDS.to_vec())?;
+    module.add("TIME_BUCKET_LIMITS_NS", time_bucket_limits())?;
     module.add("TIME_SERIES_CELLS", TimeSeries::column_names().to_vec())?;
     module.add("STEP_CELLS", STEP_CELLS.to_vec())?;
     module.add("RATE_UNITS", RATE_UNITS)?;
@@ -470,6 +552,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("GOODPUT_BUCKETS", (OCTAVES, BUCKETS_PER_OCTAVE))?;
     module.add("TIMEOUT_KINDS", TIMEOUT_KINDS.to_vec())?;
     module.add_function(wrap_pyfunction!(run_bytes, module)?)?;
+    module.add_function(wrap_pyfunction!(network_run_bytes, module)?)?;
     module.add_function(wrap_pyfunction!(distributions::student_quantile, module)?)?;
     module.add_function(wrap_pyfunction!(distributions::student_tail_probability, module)?)?;
     module.add_function(wrap_pyfunction!(distributions::gamma_quantile, module)?)?;

@@ -18,6 +18,23 @@ pub enum ConservationError {
         /// Data packets in flight.
         in_flight: u64,
     },
+    /// Packets are not conserved on a link.
+    #[error(
+        "packets are not conserved on link {declared}: {entered} entered, but {left} left, {dropped} \
+         were dropped and {inside} are on it"
+    )]
+    Link {
+        /// Number of the link.
+        declared: u32,
+        /// Packets that entered.
+        entered: u64,
+        /// Packets that left.
+        left: u64,
+        /// Packets dropped.
+        dropped: u64,
+        /// Packets on the link.
+        inside: u64,
+    },
     /// Segments are lost, or remain after their packets.
     #[error("{stored} segments are stored, but {in_flight} packets are in flight")]
     Segments {

@@ -9,6 +9,7 @@ mod config;
 mod conservation;
 pub mod cross;
 mod event_queue;
+pub mod flows;
 mod jitter;
 mod loss;
 mod network;
@@ -17,6 +18,7 @@ mod population;
 pub mod probe;
 pub mod queue;
 pub mod random;
+mod replication;
 mod round_loss;
 mod run;
 mod segments;
@@ -30,9 +32,8 @@ pub use loss::{BottleneckLoss, LinkLossConfig, LossModel, LossPlace};
 pub use network::hops;
 pub use packet::{Packet, PacketKind, PacketLabel};
 pub use probe::{ProbeConfig, Probes};
-pub use run::{
-    Replication, Replications, RunControl, RunLimit, RunWatch, Simulation, StopReason, run_bytes,
-};
+pub use replication::{Replication, Replications, RunControl, RunLimit, RunWatch, StopReason};
+pub use run::{Simulation, run_bytes};
 pub use traffic::{
     BulkStartTimes, Distribution, FileSize, OnOffInitialState, SizeRounding, Traffic,
 };

@@ -49,6 +49,14 @@ pub enum StreamPurpose {
     Jitter = 36,
     /// Processing delays of hosts.
     HostNoise = 37,
+    /// Random loss on a link of a network.
+    LinkLoss = 50,
+    /// Early drops, ties and flow hashes of the queue of a link of a network.
+    LinkEarlyDrop = 51,
+    /// Random delays behind a link of a network.
+    LinkJitter = 52,
+    /// Selection among equal routes.
+    Route = 53,
     /// Gaps between the ends of OFF times of a scaled population.
     ScaledGap = 40,
     /// File sizes of a scaled population.

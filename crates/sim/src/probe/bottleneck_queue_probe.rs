@@ -8,7 +8,13 @@ impl Probes {
     /// Counts a data packet that the bottleneck transmits.
     #[inline(always)]
     pub fn count_transmitted(&mut self, record: &SourceRecord, passed: TransmittedPacketInfo) {
-        let cells = self.counters.class_cells_mut(record.class());
+        self.count_transmitted_of_class(record.class(), passed);
+    }
+
+    /// Counts a data packet of a class that the bottleneck transmits.
+    #[inline(always)]
+    pub fn count_transmitted_of_class(&mut self, class: usize, passed: TransmittedPacketInfo) {
+        let cells = self.counters.class_cells_mut(class);
         cells[ClassCell::Passed as usize] += 1;
         cells[ClassCell::Waited as usize] += passed.waited;
         cells[ClassCell::Marked as usize] += u64::from(passed.marked);
@@ -27,11 +33,20 @@ impl Probes {
         self.counters.set_link_cell(LinkCell::Capacity, carried.capacity);
         self.copy_return_link_sums();
         let merged = self.counters.snapshot_and_merge_if_full(now, last);
+        let times = [&mut self.class_times, &mut self.link_waits];
         if !last {
             self.goodput.close_goodput_slot();
         }
         if merged {
             self.goodput.merge_slot_pairs();
+        }
+        for times in times.into_iter().filter(|times| !times.is_disabled()) {
+            if !last {
+                times.close_slot();
+            }
+            if merged {
+                times.merge_slot_pairs();
+            }
         }
     }
 }

@@ -127,6 +127,62 @@ cells! {
     TotalTime = "total_time_ns",
     /// Packets sent that do not count as data: SYN-ACKs, flights of TLS, and FINs without data.
     ControlSent = "control_sent",
+    /// Messages and pings sent.
+    Messages = "messages",
+    /// Messages that arrived, and pings whose echo arrived.
+    Received = "received",
+    /// One-way delays of these messages, round-trip times of these pings.
+    Delay = "delay_ns",
+    /// Completed requests (one per barrier) and segments of streams.
+    Requests = "requests",
+    /// Times of these requests: first byte written to last byte of the answer received.
+    Latency = "latency_ns",
+    /// Streams that began to play.
+    Startups = "startups",
+    /// Times from their start to the begin of playing.
+    Startup = "startup_ns",
+    /// Times at which the buffer of a playing stream became empty.
+    Stalls = "stalls",
+    /// Times of these stalls, up to the end of each.
+    StalledPlay = "stalled_play_ns",
+    /// Time for which streams played.
+    Played = "played_ns",
+}
+
+cells! {
+    /// Sums of one link of a network, over its instances.
+    LinkTotalCell, LINK_TOTAL_CELLS:
+    /// Packets in the queue and in transmission, integrated over time.
+    PacketTime = "packet_ns",
+    /// Bytes transmitted.
+    CarriedBytes = "carried_bytes",
+    /// Bytes that could have been transmitted; 0 if the rate is unlimited.
+    CapacityBytes = "capacity_bytes",
+}
+
+cells! {
+    /// Sums of the packets of one class on one link of a network.
+    LinkClassCell, LINK_CLASS_CELLS:
+    /// Packets that entered the link.
+    Entered = "entered",
+    /// Bytes of these packets.
+    EnteredBytes = "entered_bytes",
+    /// Packets that reached the next link or their host.
+    Left = "left",
+    /// Bytes of these packets.
+    LeftBytes = "left_bytes",
+    /// Packets dropped because the buffer was full or the policer had no tokens.
+    FullDrops = "full_drops",
+    /// Packets dropped early by the queue.
+    EarlyDrops = "early_drops",
+    /// Packets lost at random.
+    RandomDrops = "random_drops",
+    /// Packets marked by the queue.
+    Marks = "marked",
+    /// Packets whose transmission began.
+    Transmitted = "transmitted",
+    /// Queueing delays of these packets.
+    Wait = "waited_ns",
 }
 
 cells! {
@@ -180,6 +236,9 @@ pub struct CounterTable {
     link: [u64; LINK_CELLS.len()],
     classes: Vec<ClassSums>,
     sizes: Vec<SizeSums>,
+    /// Sums of a network of links: [`LINK_TOTAL_CELLS`] of each link, then [`LINK_CLASS_CELLS`] of
+    /// each class on each link.
+    network: Vec<u64>,
     began: Nanos,
     slot: Nanos,
     next: Nanos,
@@ -188,13 +247,14 @@ pub struct CounterTable {
 }
 
 impl CounterTable {
-    /// Creates empty counters.
+    /// Creates empty counters without a network of links.
     #[must_use]
     pub fn new(classes: usize, sizes: usize) -> Self {
         Self {
             link: [0; LINK_CELLS.len()],
             classes: vec![ClassSums([0; CLASS_CELLS.len()]); classes],
             sizes: vec![SizeSums([0; SIZE_CELLS.len()]); sizes],
+            network: Vec::new(),
             began: 0,
             slot: INITIAL_SLOT_LENGTH,
             next: INITIAL_SLOT_LENGTH,
@@ -206,7 +266,16 @@ impl CounterTable {
     /// Resets all sums; time counts from `now`.
     pub fn reset_sums(&mut self, now: Nanos) {
         let (classes, sizes) = (self.classes.len(), self.sizes.len());
-        *self = Self { began: now, next: now + INITIAL_SLOT_LENGTH, ..Self::new(classes, sizes) };
+        let mut network = std::mem::take(&mut self.network);
+        network.fill(0);
+        let next = now + INITIAL_SLOT_LENGTH;
+        *self = Self { began: now, next, network, ..Self::new(classes, sizes) };
+    }
+
+    /// Sets the sums of a network of links.
+    pub fn set_network_sums(&mut self, sums: impl Iterator<Item = u64>) {
+        self.network.clear();
+        self.network.extend(sums);
     }
 
     /// Adds to a cell of a class.
@@ -287,7 +356,7 @@ impl CounterTable {
         self.link[LinkCell::Time as usize] = now - self.began;
         self.remainder.clear();
         let cells = self.link.iter().chain(self.classes.iter().flat_map(|row| &row.0));
-        let cells = cells.chain(self.sizes.iter().flat_map(|row| &row.0));
+        let cells = cells.chain(self.sizes.iter().flat_map(|row| &row.0)).chain(&self.network);
         if last {
             self.remainder.extend(cells);
             return false;
@@ -303,12 +372,13 @@ impl CounterTable {
         full
     }
 
-    /// Number of cells per snapshot: link, classes, size intervals.
+    /// Number of cells per snapshot: link, classes, size intervals, network of links.
     #[must_use]
     pub fn cells_per_snapshot(&self) -> usize {
         LINK_CELLS.len()
             + self.classes.len() * CLASS_CELLS.len()
             + self.sizes.len() * SIZE_CELLS.len()
+            + self.network.len()
     }
 
     /// All snapshots in sequence, starting with zeros and ending with the end of the run.

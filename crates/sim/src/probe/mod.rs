@@ -18,6 +18,7 @@ mod replication_totals;
 mod sender_listener;
 mod source_traces;
 mod time_series;
+mod times_by_slot;
 mod transfer_counters;
 
 pub use active_sources::ActiveSources;
@@ -26,7 +27,8 @@ pub use capture::{
     UnloadedHandshakeTimes,
 };
 pub use counter_table::{
-    CLASS_CELLS, ClassCell, CounterTable, LINK_CELLS, LinkCell, SIZE_CELLS, SizeCell,
+    CLASS_CELLS, ClassCell, CounterTable, LINK_CELLS, LINK_CLASS_CELLS, LINK_TOTAL_CELLS, LinkCell,
+    LinkClassCell, LinkTotalCell, SIZE_CELLS, SizeCell,
 };
 pub use cross_counters::{CrossCounters, CrossPacketEvent, FluidSums, StreamCounters};
 pub use delivered_by_time::DeliveredByTime;
@@ -44,6 +46,7 @@ pub use replication_totals::ReplicationTotals;
 pub use sender_listener::SenderListener;
 pub use source_traces::{SequenceEvent, SequencePoint, SourceTraces, WindowPoint};
 pub use time_series::TimeSeries;
+pub use times_by_slot::{TIME_KINDS, TimeBucketCount, TimeKind, TimesBySlot, time_bucket_limits};
 pub use transfer_counters::{HandshakeSums, SizeIntervalTransfers, TransferCounters, TransferSums};
 
 use crate::clock::Nanos;
@@ -83,6 +86,22 @@ pub struct SourceRecord {
     pub stage: FirstRecoveryProgress,
 }
 
+/// Class of a source, and size interval of its file.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ClassAndSizeInterval {
+    class: u16,
+    row: u16,
+}
+
+impl ClassAndSizeInterval {
+    /// Class of the source.
+    #[inline(always)]
+    #[must_use]
+    pub fn class(self) -> usize {
+        self.class.into()
+    }
+}
+
 impl SourceRecord {
     /// Creates the record of a source of class `class` with full packets of `packet_bytes` bytes.
     #[must_use]
@@ -95,6 +114,20 @@ impl SourceRecord {
     #[must_use]
     pub fn class(&self) -> usize {
         self.class as usize
+    }
+
+    /// Class of the source, and size interval of its current file.
+    #[inline(always)]
+    #[must_use]
+    pub fn interval(&self) -> ClassAndSizeInterval {
+        ClassAndSizeInterval { class: self.class, row: self.row }
+    }
+
+    /// Whether windows and sequence numbers of the source are recorded.
+    #[inline(always)]
+    #[must_use]
+    pub fn is_traced(&self) -> bool {
+        self.traced
     }
 
     /// Time since the start of the current transfer; `None` between transfers.
@@ -241,6 +274,10 @@ pub struct Probes {
     pub trace: SourceTraces,
     /// Captures at selected places.
     pub captures: Vec<SimulatedCapture>,
+    /// Times of classes in a network of links: see [`Probes::add_time`].
+    pub class_times: TimesBySlot,
+    /// Queueing delays on each link of a network.
+    pub link_waits: TimesBySlot,
     size_bounds: Vec<u32>,
     finished: u64,
 }
@@ -275,9 +312,27 @@ impl Probes {
                 .iter()
                 .map(|(tap, limit)| SimulatedCapture::new(*tap, *limit))
                 .collect(),
+            class_times: TimesBySlot::default(),
+            link_waits: TimesBySlot::default(),
             size_bounds: config.size_bounds.clone(),
             finished: 0,
         }
+    }
+
+    /// Creates the probes of a network with `links` links.
+    #[must_use]
+    pub fn of_network(config: &ProbeConfig, classes: usize, links: usize) -> Self {
+        Self {
+            class_times: TimesBySlot::new(classes * TIME_KINDS.len()),
+            link_waits: TimesBySlot::new(links),
+            ..Self::new(config, classes, 0)
+        }
+    }
+
+    /// Adds a time of a class to its histogram.
+    #[inline(always)]
+    pub fn add_time(&mut self, class: usize, kind: TimeKind, time: Nanos) {
+        self.class_times.add_time(class * TIME_KINDS.len() + kind as usize, time);
     }
 
     /// Resets all sums at the end of the warm-up; transfers in progress continue.
@@ -299,6 +354,8 @@ impl Probes {
         self.waits = LogHistogram::default();
         self.goodput.reset_counts();
         self.transfers = TransferCounters::default();
+        self.class_times.clear();
+        self.link_waits.clear();
     }
 
     /// Records the start of a transfer.
@@ -372,11 +429,17 @@ impl Probes {
         packet: &Packet,
         queue: usize,
     ) {
-        self.counters.class_cells_mut(record.class())[ClassCell::Arrived as usize] += 1;
-        let of_size = self.counters.size_cells_mut(record.row as usize);
+        self.count_arrival(record.interval(), packet.number(), queue);
+    }
+
+    /// Counts the arrival of packet `number` at the bottleneck.
+    #[inline(always)]
+    pub fn count_arrival(&mut self, of: ClassAndSizeInterval, number: u32, queue: usize) {
+        self.counters.class_cells_mut(of.class.into())[ClassCell::Arrived as usize] += 1;
+        let of_size = self.counters.size_cells_mut(of.row.into());
         of_size[SizeCell::Arrived as usize] += 1;
         of_size[SizeCell::QueueSeen as usize] += queue as u64;
-        self.by_number[(packet.number() as usize).min(MAX_COUNTED_SEQUENCE)].packets += 1;
+        self.by_number[(number as usize).min(MAX_COUNTED_SEQUENCE)].packets += 1;
     }
 
     /// Counts a data packet that the bottleneck dropped, by the queue or at random.
@@ -391,6 +454,18 @@ impl Probes {
         self.counters.add_to_class(record.class(), cell, 1);
         self.counters.add_to_size(record.row as usize, SizeCell::Drops, 1);
         self.by_number[(packet.number() as usize).min(MAX_COUNTED_SEQUENCE)].drops += 1;
+        self.count_loss(now, record, packet);
+    }
+
+    /// Adds to the queue lengths that arrivals at the bottleneck find.
+    #[inline(always)]
+    pub fn count_queue_seen(&mut self, of: ClassAndSizeInterval, packets: u64) {
+        self.counters.add_to_size(of.row.into(), SizeCell::QueueSeen, packets);
+    }
+
+    /// Counts a data packet that was dropped on a link other than the bottleneck.
+    pub fn count_drop_elsewhere(&mut self, now: Nanos, record: &SourceRecord, packet: &Packet) {
+        self.counters.add_hop_drop();
         self.count_loss(now, record, packet);
     }
 

@@ -1,6 +1,6 @@
 //! Adds the events of senders to the probes.
 
-use super::{ClassCell, CounterTable, Probes, SequenceEvent, SizeCell, SourceRecord};
+use super::{ClassCell, CounterTable, Probes, SequenceEvent, SizeCell, SourceRecord, TimeKind};
 use crate::clock::Nanos;
 use tcpcast_tcp::{TcpEvent, TcpProbe};
 
@@ -34,6 +34,9 @@ impl TcpProbe for SenderListener<'_> {
             let sum = &mut cells[ClassCell::RttSum as usize];
             *sum = sum.wrapping_add(rtt);
             cells[ClassCell::RttSamples as usize] += 1;
+            if !self.probes.class_times.is_disabled() {
+                self.probes.add_time(self.record.class(), TimeKind::Rtt, rtt);
+            }
             return;
         }
         if let TcpEvent::Acked { packets } = event {

@@ -1,5 +1,5 @@
 //! A run: the event loop, its setup (`setup.rs`), the update of its counters (`counter_update.rs`),
-//! and parallel replications (`replications.rs`).
+//! and the selection of its type (`replications.rs`).
 //!
 //! The loop takes the next event from the network, finds the source that it concerns (`events.rs`),
 //! and calls the network (`network/`) to process it.
@@ -9,39 +9,16 @@ mod events;
 mod memory_estimate;
 mod replications;
 mod setup;
-mod watch;
 
 pub use memory_estimate::estimate_memory_bytes as run_bytes;
-pub use replications::{Replication, Replications, RunControl};
-pub use watch::RunWatch;
 
 use crate::clock::Nanos;
 use crate::conservation::ConservationError;
 use crate::network::{ClassPath, Network, NextEvent, SimulatedSource};
 use crate::probe::{Probes, SimulatedCapture, SourceRecord};
 use crate::queue::QueueDiscipline;
+use crate::replication::{Replication, RunLimit, RunWatch, StopReason};
 use tcpcast_tcp::SendingEnd;
-
-/// End of a run: the first limit that is reached.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RunLimit {
-    /// Finished transfers after the warm-up; `u64::MAX` for no limit.
-    pub transfers: u64,
-    /// Virtual time.
-    pub until: Nanos,
-}
-
-/// Reason for the end of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StopReason {
-    /// A limit was reached.
-    Done,
-    /// The watcher stopped the run.
-    Interrupted,
-    /// The number of concurrent transfers exceeded its maximum: transfers arrive faster than they
-    /// end.
-    TooManyTransfers,
-}
 
 /// A run. If `HAS_TAPS` is false, packets are not reported to taps, and taps cost nothing per
 /// packet; without `HAS_HOP` (a further hop) the bottleneck is the only hop.

@@ -1,6 +1,6 @@
 //! Setup of a run: sources, network, and first events.
 
-use super::{RunWatch, Simulation};
+use super::Simulation;
 use crate::clock::{Nanos, create_fixed_rate_transmitter, seconds_to_nanos};
 use crate::config::{ClassConfig, RunConfig};
 use crate::event_queue::{EventQueue, TimerKind};
@@ -17,6 +17,7 @@ use crate::network::{Network, RunPacketTotals};
 use crate::probe::{Probes, SourceRecord};
 use crate::queue::QueueDiscipline;
 use crate::random::{NamedStream, RandomStream, StreamPurpose};
+use crate::replication::RunWatch;
 use crate::segments::SegmentsInFlight;
 use crate::traffic::{SizeOffTimeCoupling, Traffic};
 use tcpcast_tcp::SendingEnd;

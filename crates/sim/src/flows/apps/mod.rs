@@ -1,0 +1,73 @@
+//! Applications other than files, one file per kind.
+
+mod messages;
+mod requests;
+mod stream;
+
+use super::FlowSimulation;
+use super::config::FlowTraffic;
+use requests::RequestState;
+use stream::StreamState;
+
+/// State of the application of a flow.
+#[derive(Clone, Debug)]
+pub(crate) enum AppState {
+    /// Files, and endless data.
+    Files,
+    /// Messages and pings; nothing more is sent after the end.
+    Messages {
+        /// Whether the flow has stopped.
+        stopped: bool,
+    },
+    /// Requests and answers.
+    Requests(RequestState),
+    /// Segments for a player.
+    Stream(StreamState),
+}
+
+impl AppState {
+    /// State of flow `flow`, which is at `in_class` of its class.
+    pub fn new(traffic: &FlowTraffic, flow: usize, in_class: usize) -> Self {
+        match traffic {
+            FlowTraffic::Files(_) => Self::Files,
+            FlowTraffic::Messages(_) | FlowTraffic::Ping(_) => Self::Messages { stopped: false },
+            FlowTraffic::Requests(requests) => {
+                Self::Requests(RequestState::new(flow - in_class % requests.fan_in.get() as usize))
+            }
+            FlowTraffic::Stream(_) => Self::Stream(StreamState::default()),
+        }
+    }
+
+    /// Stops the application.
+    pub fn stop(&mut self) {
+        match self {
+            Self::Files => (),
+            Self::Messages { stopped } => *stopped = true,
+            Self::Requests(requests) => requests.stop(),
+            Self::Stream(stream) => stream.stop(),
+        }
+    }
+}
+
+impl FlowSimulation {
+    /// An end has received the bytes for which its application waits.
+    #[inline(never)]
+    pub(super) fn on_received(&mut self, flow: usize, end: usize) {
+        match &self.flows[flow].app {
+            AppState::Requests(_) => self.on_request_or_answer(flow, end),
+            AppState::Stream(_) => self.on_segment_or_request(flow, end),
+            AppState::Files | AppState::Messages { .. } => (),
+        }
+    }
+
+    /// The timer of the application of an end expired.
+    #[inline(never)]
+    pub(super) fn on_application_timer(&mut self, flow: usize, end: usize) {
+        match &self.flows[flow].app {
+            AppState::Requests(_) => self.on_request_timer(flow, end),
+            AppState::Stream(_) => self.on_stream_timer(flow, end),
+            AppState::Messages { stopped: false } => self.send_message(flow, end),
+            AppState::Files | AppState::Messages { stopped: true } => (),
+        }
+    }
+}

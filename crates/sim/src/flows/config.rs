@@ -1,0 +1,275 @@
+//! Configuration of a run on a network of links: plain numbers, which the caller has validated.
+
+use crate::clock::Nanos;
+use crate::jitter::JitterConfig;
+use crate::loss::LinkLossConfig;
+use crate::probe::ProbeConfig;
+use crate::queue::{LinkRate, TokenBucketConfig, disciplines};
+use crate::traffic::{BulkStartTimes, Distribution, Traffic};
+use serde::Deserialize;
+use std::num::NonZeroU32;
+use tcpcast_tcp::modern::ModernTcpConfig;
+
+/// Instances of a link.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LinkInstances {
+    /// One link for all sources.
+    #[default]
+    All,
+    /// One link per source.
+    Sender,
+    /// One link per member of the site with this number.
+    Site(usize),
+}
+
+/// A change of a link during the run.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LinkChangeConfig {
+    /// A constant rate in bit/s; `None` is unlimited.
+    Rate(Option<u64>),
+    /// The propagation delay in nanoseconds.
+    Delay(Nanos),
+    /// Random loss.
+    Loss(Option<LinkLossConfig>),
+}
+
+/// A change and its time.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TimedChange {
+    /// Time of the change.
+    #[serde(rename = "at_ns")]
+    pub at: Nanos,
+    /// The change.
+    pub change: LinkChangeConfig,
+}
+
+/// A link.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NetworkLinkConfig {
+    /// Rate.
+    pub rate: LinkRate,
+    /// Rate above which packets are dropped on arrival.
+    pub policer: Option<TokenBucketConfig>,
+    /// Propagation delay.
+    #[serde(rename = "delay_ns")]
+    pub delay: Nanos,
+    /// Buffer limit in packets, including the packet in transmission; `None` is unlimited.
+    #[serde(rename = "limit_pkts")]
+    pub limit: Option<u64>,
+    /// Buffer limit in bytes, including the packet in transmission; `None` is unlimited.
+    pub limit_bytes: Option<u64>,
+    /// Queue discipline.
+    pub queue: disciplines::QueueConfig,
+    /// Random loss.
+    pub loss: Option<LinkLossConfig>,
+    /// Random delay behind the transmitter.
+    pub jitter: Option<JitterConfig>,
+    /// Instances.
+    pub each: LinkInstances,
+    /// Changes in the order of time.
+    pub changes: Vec<TimedChange>,
+}
+
+/// Hosts that share links.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SiteConfig {
+    /// Number of members.
+    pub count: u32,
+}
+
+/// Ends that send data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SendingEnds {
+    /// The server, over the route.
+    Server,
+    /// The client, over the way back.
+    Client,
+    /// Both.
+    Both,
+}
+
+/// Requests of a client and answers of its server, one after the other.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RequestTraffic {
+    /// Bytes of a request.
+    pub request: Distribution,
+    /// Bytes of an answer.
+    pub answer: Distribution,
+    /// Time from the whole request to the answer, in seconds.
+    pub server_time: Distribution,
+    /// Time from the whole answer to the next request, in seconds.
+    pub pause: Distribution,
+    /// Consecutive sources that form one client, which sends all requests at once and waits for all
+    /// answers.
+    pub fan_in: NonZeroU32,
+    /// Start times of the clients, in seconds.
+    pub start: BulkStartTimes,
+    /// Stop time in seconds.
+    pub stop: Option<f64>,
+}
+
+/// Messages of one packet without acknowledgements.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MessageTraffic {
+    /// Bytes of a packet, headers included.
+    pub bytes: Distribution,
+    /// Time between two messages, in seconds.
+    pub interval: Distribution,
+    /// Start times, in seconds.
+    pub start: BulkStartTimes,
+    /// Stop time in seconds.
+    pub stop: Option<f64>,
+}
+
+/// Echo requests of a client.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PingTraffic {
+    /// Bytes of a packet, headers included.
+    pub bytes: u32,
+    /// Time between two pings, in seconds.
+    pub interval: Distribution,
+    /// Start times, in seconds.
+    pub start: BulkStartTimes,
+    /// Stop time in seconds.
+    pub stop: Option<f64>,
+}
+
+/// A player that requests segments of a fixed rate.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StreamTraffic {
+    /// Rate of the media in bit/s.
+    pub rate_bps: u64,
+    /// Length of a segment in seconds.
+    pub segment_s: f64,
+    /// Buffered time with which playing begins, and resumes after a stall, in seconds.
+    pub start_buffer_s: f64,
+    /// The next segment is requested when the buffered time including it is at most this, in
+    /// seconds.
+    pub max_buffer_s: f64,
+    /// Start times, in seconds.
+    pub start: BulkStartTimes,
+    /// Stop time in seconds.
+    pub stop: Option<f64>,
+}
+
+/// Traffic of a class.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FlowTraffic {
+    /// Requests and answers.
+    Requests(RequestTraffic),
+    /// One-way messages.
+    Messages(MessageTraffic),
+    /// Echo requests.
+    Ping(PingTraffic),
+    /// Segments for a player.
+    Stream(StreamTraffic),
+    /// Files in one direction.
+    #[serde(untagged)]
+    Files(Traffic),
+}
+
+impl FlowTraffic {
+    /// Stop time in seconds.
+    pub(crate) fn stop_time(&self) -> Option<f64> {
+        match self {
+            Self::Requests(RequestTraffic { stop, .. })
+            | Self::Messages(MessageTraffic { stop, .. })
+            | Self::Ping(PingTraffic { stop, .. })
+            | Self::Stream(StreamTraffic { stop, .. })
+            | Self::Files(Traffic::Bulk { stop, .. }) => *stop,
+            Self::Files(_) => None,
+        }
+    }
+}
+
+/// A class of identical sources: pairs of a server and a client.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FlowClassConfig {
+    /// Number of the site of the clients.
+    pub site: Option<usize>,
+    /// Number of sources, per member of the site if there is one.
+    pub flows: u32,
+    /// Links from the server to the client; one of several equal routes per connection.
+    #[serde(deserialize_with = "crate::traffic::deserialize_non_empty")]
+    pub routes: Vec<Vec<usize>>,
+    /// Links from the client to the server.
+    #[serde(deserialize_with = "crate::traffic::deserialize_non_empty")]
+    pub back: Vec<Vec<usize>>,
+    /// Delay of the rest of the route, behind its last link.
+    #[serde(rename = "delay_ns")]
+    pub delay: Nanos,
+    /// Delay of the rest of the way back.
+    #[serde(rename = "back_delay_ns")]
+    pub back_delay: Nanos,
+    /// Bytes of a full data packet, headers included; maximum length of a message.
+    pub packet_bytes: u32,
+    /// Bytes of a packet without data.
+    pub ack_bytes: u32,
+    /// Ends that send data; requests and streams are sent by both, and count for the server.
+    pub sends: SendingEnds,
+    /// Traffic of each source.
+    pub traffic: FlowTraffic,
+    /// TCP of both ends; `None` for messages and pings.
+    pub tcp: Option<ModernTcpConfig>,
+    /// Mean processing delay of each host per packet or timer; 0 for none.
+    #[serde(rename = "host_noise_ns")]
+    pub host_noise: Nanos,
+}
+
+/// Configuration of a run on a network of links.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NetworkConfig {
+    /// Seed of the random streams.
+    pub seed: u64,
+    /// Links.
+    pub links: Vec<NetworkLinkConfig>,
+    /// Sites.
+    pub sites: Vec<SiteConfig>,
+    /// Classes of sources.
+    pub classes: Vec<FlowClassConfig>,
+    /// Link whose packets the counters of the bottleneck count.
+    pub headline: usize,
+    /// Duration of the warm-up, which the statistics exclude.
+    #[serde(rename = "warmup_ns")]
+    pub warmup: Nanos,
+    /// Recorded data.
+    pub probes: ProbeConfig,
+}
+
+impl NetworkConfig {
+    /// Members of the site of a class; 1 without a site.
+    pub(crate) fn member_count(&self, class: &FlowClassConfig) -> u32 {
+        class.site.map_or(1, |site| self.sites[site].count)
+    }
+
+    /// Number of initial sources of a class.
+    pub(crate) fn source_count(&self, class: &FlowClassConfig) -> u32 {
+        self.member_count(class) * class.flows
+    }
+
+    /// Links of each class: pairs of link and class in ascending order.
+    #[must_use]
+    pub fn link_classes(&self) -> Vec<(usize, usize)> {
+        let passes = |link: usize, class: &FlowClassConfig| {
+            class.routes.iter().chain(&class.back).any(|route| route.contains(&link))
+        };
+        let of_link = |link| {
+            let classes = self.classes.iter().enumerate();
+            classes.filter(move |(_, class)| passes(link, class)).map(move |(n, _)| (link, n))
+        };
+        (0..self.links.len()).flat_map(of_link).collect()
+    }
+}

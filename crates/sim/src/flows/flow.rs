@@ -1,0 +1,219 @@
+//! A flow: both ends of a connection, its routes, and its application.
+
+use super::apps::AppState;
+use super::config::{FlowClassConfig, FlowTraffic, NetworkConfig, SendingEnds};
+use super::links::{allows_simultaneous_arrivals, unloaded_rtt};
+use super::parcel::{CLIENT, NOT_WANTED, SERVER};
+use crate::clock::{NEVER, Nanos};
+use crate::probe::SourceRecord;
+use crate::random::RandomStream;
+use crate::traffic::Traffic;
+use tcpcast_net::RouteId;
+use tcpcast_tcp::modern::{ApplicationReading, Endpoint, EndpointRole, ModernTcpConfig};
+
+/// Roles of the ends in the opening of a session.
+pub(crate) const ROLES: [EndpointRole; 2] = [EndpointRole::Server, EndpointRole::Client];
+
+/// One end of a flow.
+#[derive(Debug)]
+pub(crate) struct FlowEnd {
+    pub endpoint: Option<Box<Endpoint>>,
+    /// Connection of the flow to which the endpoint belongs.
+    pub connection: u32,
+    /// Earliest scheduled check of the sender's timer, of the receiver's timer, and of the pacer.
+    pub timer: Nanos,
+    pub ack_timer: Nanos,
+    pub pacing: Nanos,
+}
+
+impl FlowEnd {
+    fn new() -> Self {
+        Self { endpoint: None, connection: 0, timer: NEVER, ack_timer: NEVER, pacing: NEVER }
+    }
+}
+
+/// A source.
+#[derive(Debug)]
+pub(crate) struct Flow {
+    pub record: SourceRecord,
+    pub ends: [FlowEnd; 2],
+    /// Routes of the current connection by the end that sends, and all alternatives.
+    pub routes: [RouteId; 2],
+    pub route_set: u32,
+    /// Current or last connection; segments of earlier connections are ignored.
+    pub connection: u32,
+    /// Packets of the current file; 0 if there is none.
+    pub size: u32,
+    /// Bytes that an end writes as soon as its session is open.
+    pub unwritten: [u64; 2],
+    /// Start of a connection with a handshake, until its file ends.
+    pub opened_at: Option<Nanos>,
+    /// Number of received bytes for which the application of each end waits.
+    pub wanted: [u64; 2],
+    pub off_times: RandomStream,
+    pub sizes: RandomStream,
+    pub seeds: RandomStream,
+    pub app: AppState,
+    /// Whether the flow has stopped: an end that has unacknowledged data sends nothing more, and
+    /// ignores acknowledgements.
+    pub stopped: bool,
+}
+
+impl Flow {
+    /// Creates a flow; `streams` are the random streams of OFF times, sizes and connections.
+    pub fn new(
+        record: SourceRecord,
+        routes: [RouteId; 2],
+        route_set: u32,
+        streams: [RandomStream; 3],
+        app: AppState,
+    ) -> Self {
+        let [off_times, sizes, seeds] = streams;
+        Self {
+            record,
+            ends: [FlowEnd::new(), FlowEnd::new()],
+            routes,
+            route_set,
+            connection: 0,
+            size: 0,
+            unwritten: [0; 2],
+            opened_at: None,
+            wanted: [NOT_WANTED; 2],
+            off_times,
+            sizes,
+            seeds,
+            app,
+            stopped: false,
+        }
+    }
+}
+
+/// Statistics of delivered packets, in addition to their number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DeliveredStatistics {
+    /// Arrival time of the last packet of each file.
+    LastOfFile,
+    /// Arrival time of the last packet, and of each block of packets of a file.
+    BlocksOfFile,
+    /// Number of delivered packets per source.
+    Packets,
+    /// Number of delivered packets, and packets delivered in order by given times.
+    PacketsByTime,
+}
+
+/// Properties of all flows of a class.
+#[derive(Clone, Debug)]
+pub(crate) struct FlowClass {
+    pub traffic: FlowTraffic,
+    /// TCP of each end.
+    tcp: Option<[ModernTcpConfig; 2]>,
+    /// Ends whose packets count as data.
+    pub sends: [bool; 2],
+    pub packet_bytes: u32,
+    pub ack_bytes: u32,
+    pub statistics: DeliveredStatistics,
+    /// Index of the first flow, members of the site, and flows per member.
+    pub first: usize,
+    pub members: u32,
+    pub flows: u32,
+}
+
+impl FlowClass {
+    pub fn new(config: &NetworkConfig, index: usize, first: usize) -> Self {
+        let class = &config.classes[index];
+        let tcp = class.tcp.map(|tcp| {
+            let simultaneous = allows_simultaneous_arrivals(config, index);
+            let rtt = unloaded_rtt(config, index);
+            simultaneous.map(|simultaneous| tcp_of_end(tcp, class, rtt, simultaneous))
+        });
+        let is_endless = !matches!(
+            class.traffic,
+            FlowTraffic::Files(Traffic::OnOff { .. } | Traffic::Arrivals { .. })
+        );
+        let statistics = match is_endless {
+            true if config.probes.report_at.is_empty() => DeliveredStatistics::Packets,
+            true => DeliveredStatistics::PacketsByTime,
+            false if config.probes.goodput_packets > 0 => DeliveredStatistics::BlocksOfFile,
+            false => DeliveredStatistics::LastOfFile,
+        };
+        Self {
+            traffic: class.traffic.clone(),
+            tcp,
+            sends: data_ends(class),
+            packet_bytes: class.packet_bytes,
+            ack_bytes: class.ack_bytes,
+            statistics,
+            first,
+            members: config.member_count(class),
+            flows: class.flows,
+        }
+    }
+
+    /// TCP of an end, if the traffic uses TCP.
+    #[inline(always)]
+    pub fn tcp(&self, end: usize) -> Option<&ModernTcpConfig> {
+        self.tcp.as_ref().map(|tcp| &tcp[end])
+    }
+
+    /// Whether the flows send one stream of data instead of files.
+    #[inline(always)]
+    pub fn is_endless(&self) -> bool {
+        matches!(self.statistics, DeliveredStatistics::Packets | DeliveredStatistics::PacketsByTime)
+    }
+
+    /// Whether connections are closed after a file.
+    pub fn traffic_closes(&self) -> bool {
+        self.tcp(SERVER).is_some_and(|tcp| tcp.closes)
+    }
+
+    /// The end that sends files.
+    #[inline(always)]
+    pub fn file_sender(&self) -> usize {
+        if self.sends[SERVER] { SERVER } else { CLIENT }
+    }
+
+    /// Bytes of the payload of a full packet.
+    pub fn payload_bytes(&self) -> u32 {
+        self.tcp(SERVER).map_or(self.packet_bytes, |tcp| tcp.stack.mss)
+    }
+
+    /// Length of a packet with `data` bytes of data.
+    #[inline(always)]
+    pub fn packet_length(&self, data: u32) -> u32 {
+        data + (self.packet_bytes - self.payload_bytes())
+    }
+
+    /// Member of the site to which a flow belongs.
+    pub fn member_of(&self, flow: usize) -> u32 {
+        ((flow - self.first) as u32 / self.flows.max(1)) % self.members
+    }
+}
+
+/// Ends whose packets count as data.
+pub(crate) fn data_ends(class: &FlowClassConfig) -> [bool; 2] {
+    match (&class.traffic, class.sends) {
+        (FlowTraffic::Requests(_) | FlowTraffic::Stream(_), _) => [true, false],
+        (FlowTraffic::Ping(_), _) | (_, SendingEnds::Both) => [true, true],
+        (_, SendingEnds::Server) => [true, false],
+        (_, SendingEnds::Client) => [false, true],
+    }
+}
+
+fn tcp_of_end(
+    mut tcp: ModernTcpConfig,
+    class: &FlowClassConfig,
+    rtt: Nanos,
+    simultaneous: bool,
+) -> ModernTcpConfig {
+    let receiving = &mut tcp.stack.receiving;
+    if receiving.reading == ApplicationReading::EachPacket && simultaneous {
+        receiving.reading = ApplicationReading::EachInstant;
+    }
+    tcp.syn_bytes = class.ack_bytes;
+    tcp.rtt = rtt;
+    tcp.closes = match &class.traffic {
+        FlowTraffic::Files(traffic) => traffic.closes_after_file(),
+        _ => false,
+    };
+    tcp
+}

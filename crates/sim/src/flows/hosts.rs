@@ -1,0 +1,433 @@
+//! Hosts: deliveries to the ends of connections, segments that they send, and their timers.
+
+use super::config::FlowTraffic;
+use super::flow::{DeliveredStatistics, FlowClass, FlowEnd, ROLES};
+use super::parcel::{CLIENT, Parcel, ParcelContent};
+use super::wire::{DroppedParcel, Wire, other_end};
+use super::{FlowSimulation, FlowTimer, Timers};
+use crate::clock::{NEVER, Nanos};
+use crate::packet::{Packet as NumberedPacket, PacketKind, PacketLabel};
+use crate::probe::{SenderListener, SourceRecord};
+use crate::random::RandomSource;
+use tcpcast_link::{Ecn, Packet};
+use tcpcast_net::{DropCause, Network, RouteId};
+use tcpcast_tcp::modern::{EcnCodepoint, Endpoint, Segment, SegmentSink};
+use tcpcast_tcp::{TcpEvent, TcpProbe};
+
+/// Sends the segments of an end, and reports its events.
+pub(super) struct FlowSink<'a> {
+    network: &'a mut Network<u32>,
+    wire: &'a mut Wire,
+    record: &'a mut SourceRecord,
+    class: &'a FlowClass,
+    now: Nanos,
+    flow: u32,
+    connection: u32,
+    end: usize,
+    route: RouteId,
+    is_opening: bool,
+}
+
+impl TcpProbe for FlowSink<'_> {
+    #[inline(always)]
+    fn on_tcp_event(&mut self, now: Nanos, event: TcpEvent) {
+        SenderListener::new(&mut self.wire.probes, self.record, self.flow).on_tcp_event(now, event);
+    }
+}
+
+impl SegmentSink for FlowSink<'_> {
+    #[inline(always)]
+    fn send_segment(&mut self, segment: &Segment, number: u32, kind: PacketKind) {
+        let is_data = self.class.sends[self.end] && kind != PacketKind::Ack;
+        let counts = is_data && number != 0 && !self.is_opening;
+        if counts {
+            let label = PacketLabel::new(kind, 0);
+            let packet = NumberedPacket::new(self.flow, self.connection, number, label);
+            self.wire.probes.count_sent(self.now, self.record, &packet);
+            if kind == PacketKind::Data {
+                self.record.count_entering_flight(self.now);
+            }
+        } else if is_data {
+            self.wire.probes.count_control_packet_sent(self.record);
+        }
+        let bytes = if segment.len > 0 || segment.flags.fin {
+            self.class.packet_length(segment.len)
+        } else {
+            self.class.ack_bytes
+        };
+        let parcel = Parcel {
+            segment: *segment,
+            sent_at: 0,
+            flow: self.flow,
+            connection: self.connection,
+            number,
+            of: self.record.interval(),
+            content: ParcelContent::Segment,
+            to: other_end(self.end) as u8,
+            is_data,
+            counts,
+        };
+        let ecn = match segment.ecn {
+            EcnCodepoint::NotCapable => Ecn::NotEct,
+            EcnCodepoint::Capable | EcnCodepoint::Marked => Ecn::Ect0,
+        };
+        let token = self.wire.parcels.store(&parcel);
+        let flow = flow_number(self.flow, self.end);
+        let packet = Packet::new(token, flow, bytes).with_ecn(ecn);
+        self.network.send(self.now, self.route, packet, self.wire);
+    }
+}
+
+/// Number of the flow for queue disciplines: both directions are different flows.
+pub(super) fn flow_number(flow: u32, from: usize) -> u32 {
+    flow | if from == CLIENT { 1 << 31 } else { 0 }
+}
+
+impl FlowSimulation {
+    /// Processes what the network reported in the current event.
+    #[inline(always)]
+    pub(super) fn process_network_events(&mut self) {
+        if let Some((index, ecn)) = self.wire.delivered.take() {
+            self.process_delivery(index, ecn);
+        }
+        if !self.wire.dropped.is_empty() {
+            self.process_drops();
+        }
+    }
+
+    /// Processes a packet that has reached its host.
+    #[inline(always)]
+    fn process_delivery(&mut self, index: u32, ecn: Ecn) {
+        let Wire { parcels, probes, .. } = &mut self.wire;
+        let parcel = parcels.remove(index, ecn);
+        let (flow, to) = (parcel.flow as usize, usize::from(parcel.to));
+        let state = &mut self.flows[flow];
+        if parcel.content != ParcelContent::Segment {
+            let parcel = *parcel;
+            return self.process_message(&parcel);
+        }
+        let class = &self.classes[state.record.class()];
+        if parcel.connection != state.connection {
+            return;
+        }
+        let Some(tcp) = class.tcp(to) else { return };
+        let end = &mut state.ends[to];
+        if end.connection != state.connection {
+            end.start_connection(self.now, state.connection, to, 0, tcp);
+        }
+        let Some(endpoint) = &mut end.endpoint else { return };
+        if state.stopped && !endpoint.is_finished() {
+            return;
+        }
+        let listener = &mut SenderListener::new(probes, &mut state.record, parcel.flow);
+        let outcome = endpoint.on_segment(self.now, &parcel.segment, tcp, listener);
+        let Parcel { counts, number, segment: Segment { len, .. }, .. } = *parcel;
+        if counts {
+            self.count_delivery(flow, to, number, len, outcome.has_new_data);
+        }
+        self.respond_to_segment(flow, to, outcome.opened, outcome.has_new_data);
+    }
+
+    /// Lets the application and the end respond to a segment.
+    #[inline(always)]
+    fn respond_to_segment(&mut self, flow: usize, to: usize, opened: bool, has_new_data: bool) {
+        if opened {
+            self.on_opened(flow, to);
+        }
+        let state = &self.flows[flow];
+        let class = &self.classes[state.record.class()];
+        let (Some(endpoint), Some(tcp)) = (&state.ends[to].endpoint, class.tcp(to)) else { return };
+        if has_new_data {
+            if endpoint.received_bytes(tcp) >= state.wanted[to] {
+                self.on_received(flow, to);
+            }
+        } else if state.size > 0
+            && !class.is_endless()
+            && to == class.file_sender()
+            && endpoint.is_finished()
+        {
+            return self.finish_transfer(flow);
+        }
+        self.transmit(flow, to);
+    }
+
+    /// Counts a data packet that reached its receiver; `is_new` if its data is new.
+    #[inline(always)]
+    fn count_delivery(&mut self, flow: usize, to: usize, number: u32, len: u32, is_new: bool) {
+        let probes = &mut self.wire.probes;
+        let state = &mut self.flows[flow];
+        let class = &self.classes[state.record.class()];
+        probes.count_delivery(&state.record, is_new);
+        if is_new {
+            let payload = class.payload_bytes();
+            if len < payload {
+                probes.count_short_delivery(&state.record, payload - len);
+            }
+        } else if number != 0 {
+            probes.count_spurious_retransmission(&state.record);
+        }
+        match class.statistics {
+            DeliveredStatistics::LastOfFile => state.record.record_data_arrival(self.now, is_new),
+            DeliveredStatistics::Packets => state.record.packets += u64::from(is_new),
+            DeliveredStatistics::BlocksOfFile => {
+                state.record.record_data_arrival(self.now, is_new);
+                if is_new {
+                    probes.count_delivery_for_blocks(self.now, &state.record, flow as u32);
+                }
+            }
+            DeliveredStatistics::PacketsByTime => {
+                state.record.packets += u64::from(is_new);
+                if let (true, Some(endpoint), Some(tcp)) =
+                    (is_new, &state.ends[to].endpoint, class.tcp(to))
+                {
+                    let packets = endpoint.packets_in_order(tcp);
+                    probes.record_in_order_delivery(self.now, &state.record, flow as u32, packets);
+                }
+            }
+        }
+    }
+
+    /// Sends all segments that an end may send now, and sets its timers.
+    #[inline(always)]
+    pub(super) fn transmit(&mut self, flow: usize, end: usize) {
+        let state = &mut self.flows[flow];
+        let class = &self.classes[state.record.class()];
+        let FlowEnd { endpoint: Some(endpoint), connection, .. } = &mut state.ends[end] else {
+            return;
+        };
+        let Some(tcp) = class.tcp(end) else { return };
+        if state.stopped && !endpoint.is_finished() {
+            return;
+        }
+        let sink = &mut FlowSink {
+            network: &mut self.network,
+            wire: &mut self.wire,
+            record: &mut state.record,
+            class,
+            now: self.now,
+            flow: flow as u32,
+            connection: *connection,
+            end,
+            route: state.routes[end],
+            is_opening: endpoint.is_opening(),
+        };
+        endpoint.transmit(self.now, tcp, sink);
+        state.ends[end].set_timers(
+            &mut self.timers,
+            flow,
+            end,
+            &self.wire,
+            class_of(&state.record),
+        );
+    }
+
+    /// Counts dropped packets.
+    #[inline(never)]
+    fn process_drops(&mut self) {
+        let mut dropped = std::mem::take(&mut self.wire.dropped);
+        for DroppedParcel { at, parcel, cause, is_headline } in dropped.drain(..) {
+            if !parcel.is_data {
+                continue;
+            }
+            let probes = &mut self.wire.probes;
+            let Parcel { flow, connection, number, .. } = parcel;
+            let state = &mut self.flows[flow as usize];
+            state.record.losses += u32::from(connection == state.connection && number != 0);
+            let record = &state.record;
+            let packet = NumberedPacket::new(flow, connection, number, PacketLabel::default());
+            if is_headline {
+                if cause == DropCause::Early {
+                    probes.early.count_drop();
+                }
+                let is_random = cause == DropCause::Random;
+                probes.count_bottleneck_drop(at, record, &packet, is_random);
+            } else {
+                probes.count_drop_elsewhere(at, record, &packet);
+            }
+        }
+        self.wire.dropped = dropped;
+    }
+
+    /// Processes the first timer.
+    #[inline(always)]
+    pub(super) fn process_timer(&mut self) {
+        let Some((timer, flow, end)) = self.timers.take() else { return };
+        match timer {
+            FlowTimer::Sender => self.on_sender_timer(flow, end),
+            FlowTimer::Receiver => self.on_receiver_timer(flow, end),
+            FlowTimer::Pacing => self.on_pacing_timer(flow, end),
+            FlowTimer::Start => self.start_flow(flow),
+            FlowTimer::Arrival => self.begin_arriving_transfer(flow),
+            FlowTimer::Application => self.on_application_timer(flow, end),
+            FlowTimer::Stop => self.stop_flow(flow),
+        }
+        if !self.wire.dropped.is_empty() {
+            self.process_drops();
+        }
+    }
+
+    fn on_sender_timer(&mut self, flow: usize, end: usize) {
+        let now = self.now;
+        let state = &mut self.flows[flow];
+        let FlowEnd { endpoint: Some(endpoint), timer, .. } = &mut state.ends[end] else { return };
+        if *timer != now {
+            return;
+        }
+        *timer = NEVER;
+        // Usually the timer has been postponed since the event was scheduled.
+        let mut expires = endpoint.connection().sender_deadline_lower_bound();
+        if expires <= now {
+            expires = endpoint.connection().sender_deadline();
+        }
+        if expires > now {
+            if expires < NEVER {
+                *timer = expires;
+                self.timers.set(FlowTimer::Sender, flow, end, expires);
+            }
+            return;
+        }
+        self.expire_timer(flow, end);
+    }
+
+    fn on_receiver_timer(&mut self, flow: usize, end: usize) {
+        let now = self.now;
+        let state = &mut self.flows[flow];
+        let FlowEnd { endpoint: Some(endpoint), ack_timer, .. } = &mut state.ends[end] else {
+            return;
+        };
+        if *ack_timer != now {
+            return;
+        }
+        *ack_timer = NEVER;
+        let expires = endpoint.connection().receiver().deadline();
+        if expires > now {
+            if expires < NEVER {
+                *ack_timer = expires;
+                self.timers.set(FlowTimer::Receiver, flow, end, expires);
+            }
+            return;
+        }
+        self.expire_timer(flow, end);
+    }
+
+    /// Calls an end at the deadline of its timer.
+    fn expire_timer(&mut self, flow: usize, end: usize) {
+        let state = &mut self.flows[flow];
+        let Some(endpoint) = &mut state.ends[end].endpoint else { return };
+        let probes = &mut self.wire.probes;
+        let listener = &mut SenderListener::new(probes, &mut state.record, flow as u32);
+        endpoint.on_timer(self.now, listener);
+        self.transmit(flow, end);
+    }
+
+    fn on_pacing_timer(&mut self, flow: usize, end: usize) {
+        let pacing = &mut self.flows[flow].ends[end].pacing;
+        if *pacing == self.now {
+            *pacing = NEVER;
+            self.transmit(flow, end);
+        }
+    }
+
+    /// A message or ping has arrived.
+    #[inline(never)]
+    fn process_message(&mut self, parcel: &Parcel) {
+        match parcel.content {
+            ParcelContent::Segment => (),
+            ParcelContent::Message => self.on_message(parcel),
+            ParcelContent::Ping => self.on_ping(parcel),
+        }
+    }
+
+    /// Starts a new connection of a flow: the server and the client, or without a handshake only
+    /// the ends in `ends`, because the other end starts when its first segment arrives.
+    pub(super) fn start_connection(&mut self, flow: usize, ends: &[usize]) {
+        self.flows[flow].connection += 1;
+        self.select_routes(flow);
+        let state = &mut self.flows[flow];
+        let class = &self.classes[state.record.class()];
+        for end in ends {
+            let seed = state.seeds.next_bits();
+            // The client is a different host, so it has a different clock.
+            let seed = if *end == CLIENT { seed.rotate_left(u64::BITS / 2) } else { seed };
+            if let Some(tcp) = class.tcp(*end) {
+                let connection = state.connection;
+                state.ends[*end].start_connection(self.now, connection, *end, seed, tcp);
+            }
+        }
+    }
+
+    /// The application of an end writes `bytes`; call [`FlowSimulation::transmit`] next.
+    pub(super) fn write(&mut self, flow: usize, end: usize, bytes: u64) {
+        let state = &mut self.flows[flow];
+        let class = &self.classes[state.record.class()];
+        let (Some(endpoint), Some(tcp)) = (&mut state.ends[end].endpoint, class.tcp(end)) else {
+            return;
+        };
+        let probes = &mut self.wire.probes;
+        let listener = &mut SenderListener::new(probes, &mut state.record, flow as u32);
+        endpoint.write(self.now, bytes, tcp, listener);
+    }
+
+    /// Whether the traffic of a flow uses this kind of file.
+    pub(super) fn traffic_of(&self, flow: usize) -> &FlowTraffic {
+        &self.classes[self.flows[flow].record.class()].traffic
+    }
+}
+
+#[inline(always)]
+fn class_of(record: &SourceRecord) -> usize {
+    record.class()
+}
+
+impl FlowEnd {
+    /// Starts a connection in the memory of the previous one.
+    fn start_connection(
+        &mut self,
+        now: Nanos,
+        connection: u32,
+        end: usize,
+        seed: u64,
+        tcp: &tcpcast_tcp::modern::ModernTcpConfig,
+    ) {
+        self.connection = connection;
+        match &mut self.endpoint {
+            Some(endpoint) => endpoint.restart(now, seed, tcp),
+            none => *none = Some(Box::new(Endpoint::start(now, ROLES[end], seed, tcp))),
+        }
+    }
+
+    /// Schedules checks of the timers of the end that are due earlier than the scheduled ones.
+    #[inline(always)]
+    fn set_timers(
+        &mut self,
+        timers: &mut Timers,
+        flow: usize,
+        end: usize,
+        wire: &Wire,
+        class: usize,
+    ) {
+        let Some(endpoint) = &self.endpoint else { return };
+        let connection = endpoint.connection();
+        if connection.sender_deadline_lower_bound() < self.timer {
+            let due = connection.sender_deadline();
+            if due < self.timer {
+                self.timer = due;
+                timers.set(FlowTimer::Sender, flow, end, due);
+            }
+        }
+        let due = connection.receiver().deadline();
+        if due < self.ack_timer {
+            self.ack_timer = due;
+            timers.set(FlowTimer::Receiver, flow, end, due);
+        }
+        let due = connection.sender().next_paced_time();
+        if due < self.pacing {
+            let host = wire.host_delays[class].as_ref();
+            let due = due + host.map_or(0, |host| host.delay.timer_delay(flow as u32, due));
+            if due < self.pacing {
+                self.pacing = due;
+                timers.set(FlowTimer::Pacing, flow, end, due);
+            }
+        }
+    }
+}

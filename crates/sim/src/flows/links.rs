@@ -1,0 +1,215 @@
+//! Instances of the configured links, and routes over them.
+
+use super::config::{LinkChangeConfig, LinkInstances, NetworkConfig, NetworkLinkConfig};
+use super::parcel::{CLIENT, SERVER};
+use super::wire::{LinkRole, Wire};
+use crate::clock::{Nanos, seconds_to_nanos, transmission_time};
+use crate::queue::LinkRate;
+use crate::queue::disciplines::{BufferLimits, FqCodelConfig, QueueConfig};
+use crate::random::{NamedStream, RandomSource, RandomStream, StreamPurpose};
+use std::num::NonZeroU64;
+use std::sync::Arc;
+use tcpcast_link::loss::LinkLossState;
+use tcpcast_net::{Jitter, LinkChange, LinkConfig, LinkId, Network, RouteId};
+
+/// Alternative routes of one class and member of its site, by the end that sends.
+#[derive(Clone, Debug)]
+pub(crate) struct RouteSet([Vec<RouteId>; 2]);
+
+impl RouteSet {
+    /// Routes of a connection, selected by `hash`.
+    pub fn routes_of_connection(&self, hash: u64) -> [RouteId; 2] {
+        self.0.each_ref().map(|routes| routes[(hash % routes.len() as u64) as usize])
+    }
+}
+
+/// A source for which routes are created.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RouteUser {
+    pub class: usize,
+    pub source: u32,
+    pub member: u32,
+    /// Number of sources that share the routes.
+    pub sources: u32,
+}
+
+/// Links of a network.
+#[derive(Debug)]
+pub(crate) struct NetworkLinks {
+    config: Arc<NetworkConfig>,
+    replication: u32,
+    /// Instances of each configured link, by source or member.
+    instances: Vec<Vec<Option<LinkId>>>,
+    /// Route sets by class and member; by source if a route has a link of each sender.
+    sets: Vec<RouteSet>,
+    set_of_member: Vec<Vec<Option<u32>>>,
+}
+
+impl NetworkLinks {
+    pub fn new(config: &Arc<NetworkConfig>, replication: u32) -> Self {
+        Self {
+            config: Arc::clone(config),
+            replication,
+            instances: vec![Vec::new(); config.links.len()],
+            sets: Vec::new(),
+            set_of_member: vec![Vec::new(); config.classes.len()],
+        }
+    }
+
+    /// Instances of a configured link.
+    pub fn instances_of(&self, declared: usize) -> impl Iterator<Item = LinkId> + '_ {
+        self.instances[declared].iter().flatten().copied()
+    }
+
+    pub fn route_set(&self, index: u32) -> &RouteSet {
+        &self.sets[index as usize]
+    }
+
+    /// Whether each source of a class has its own routes.
+    fn has_sender_links(&self, class: usize) -> bool {
+        let class = &self.config.classes[class];
+        let mut links = class.routes.iter().chain(&class.back).flatten();
+        links.any(|link| self.config.links[*link].each == LinkInstances::Sender)
+    }
+
+    /// Returns the index of the route set of a source; creates missing links and routes.
+    pub fn find_or_add_routes(
+        &mut self,
+        user: RouteUser,
+        network: &mut Network<u32>,
+        wire: &mut Wire,
+    ) -> u32 {
+        let own = self.has_sender_links(user.class);
+        let key = if own { user.source } else { user.member } as usize;
+        let sets = &mut self.set_of_member[user.class];
+        if sets.len() <= key {
+            sets.resize(key + 1, None);
+        }
+        if let Some(index) = sets[key] {
+            return index;
+        }
+        let user = RouteUser { sources: if own { 1 } else { user.sources }, ..user };
+        let config = Arc::clone(&self.config);
+        let class = &config.classes[user.class];
+        let mut add = |routes: &[Vec<usize>], delay: Nanos| -> Vec<RouteId> {
+            let add_route = |route: &Vec<usize>| {
+                let links: Vec<LinkId> =
+                    route.iter().map(|link| self.instance(*link, user, network, wire)).collect();
+                network.add_route(&links, delay, user.class as u16, user.sources)
+            };
+            routes.iter().map(add_route).collect()
+        };
+        let both = [add(&class.routes, class.delay), add(&class.back, class.back_delay)];
+        self.sets.push(RouteSet(both));
+        let index = self.sets.len() as u32 - 1;
+        self.set_of_member[user.class][key] = Some(index);
+        index
+    }
+
+    /// The instance of a configured link on the routes of a source.
+    fn instance(
+        &mut self,
+        declared: usize,
+        user: RouteUser,
+        network: &mut Network<u32>,
+        wire: &mut Wire,
+    ) -> LinkId {
+        let config = &self.config.links[declared];
+        let key = match config.each {
+            LinkInstances::All => 0,
+            LinkInstances::Sender => user.source,
+            LinkInstances::Site(_) => user.member,
+        };
+        let instances = &mut self.instances[declared];
+        if instances.len() <= key as usize {
+            instances.resize(key as usize + 1, None);
+        }
+        *instances[key as usize].get_or_insert_with(|| {
+            let stream = |purpose| {
+                let (seed, declared) = (self.config.seed, declared as u32);
+                RandomStream::for_entity_at_hop(seed, self.replication, declared, purpose, key)
+            };
+            let id = network.add_link(link_config(config, stream));
+            wire.links.push(LinkRole {
+                declared: declared as u32,
+                is_headline: declared == self.config.headline,
+                has_queue: network.link(id).has_queue(),
+            });
+            id
+        })
+    }
+}
+
+/// Round-trip time of packets of `bytes` over the first route of each direction without queueing.
+pub(crate) fn unloaded_rtt(config: &NetworkConfig, class: usize) -> Nanos {
+    let class = &config.classes[class];
+    let over = |route: &[usize]| -> Nanos {
+        let time = |link: &NetworkLinkConfig| {
+            let rate = match link.rate {
+                LinkRate::Constant(rate) => rate,
+                LinkRate::Bucket(_) | LinkRate::Opportunities(_) => None,
+            };
+            transmission_time(class.ack_bytes, rate) + link.delay
+        };
+        route.iter().map(|link| time(&config.links[*link])).sum()
+    };
+    over(&class.routes[SERVER]) + class.delay + over(&class.back[0]) + class.back_delay
+}
+
+/// Whether several packets of a connection of a class can reach an end at the same time, because no
+/// link serialises them.
+pub(crate) fn allows_simultaneous_arrivals(config: &NetworkConfig, class: usize) -> [bool; 2] {
+    let class = &config.classes[class];
+    let serialises = |link: &usize| matches!(config.links[*link].rate, LinkRate::Constant(Some(_)));
+    let never = |routes: &[Vec<usize>]| !routes.iter().all(|route| route.iter().any(serialises));
+    let mut ends = [false; 2];
+    (ends[SERVER], ends[CLIENT]) = (never(&class.back), never(&class.routes));
+    ends
+}
+
+fn link_config(
+    link: &NetworkLinkConfig,
+    stream: impl Fn(StreamPurpose) -> RandomStream,
+) -> LinkConfig {
+    let mut early = stream(StreamPurpose::LinkEarlyDrop);
+    let queue = match link.queue {
+        QueueConfig::FqCodel(fq_codel) => {
+            QueueConfig::FqCodel(FqCodelConfig { perturbation: early.next_bits(), ..fq_codel })
+        }
+        other => other,
+    };
+    let loss_state = |loss, index| {
+        let draws = RandomStream::from_seed(stream(StreamPurpose::LinkLoss).next_bits() ^ index);
+        LinkLossState::new(loss, draws)
+    };
+    let jitter = link.jitter.as_ref().map(|jitter| {
+        let (delay, mut draws) = (jitter.delay.clone(), stream(StreamPurpose::LinkJitter));
+        let delay = Box::new(move || seconds_to_nanos(delay.draw_value(&mut draws)));
+        Jitter { delay, reorder: jitter.reorder }
+    });
+    let changes = (1..).zip(&link.changes).map(|(index, timed)| {
+        let change = match timed.change {
+            LinkChangeConfig::Rate(rate) => LinkChange::Rate(rate.and_then(NonZeroU64::new)),
+            LinkChangeConfig::Delay(delay) => LinkChange::Delay(delay),
+            LinkChangeConfig::Loss(loss) => {
+                LinkChange::Loss(loss.map(|loss| loss_state(loss, index)))
+            }
+        };
+        (timed.at, change)
+    });
+    LinkConfig {
+        policer: link.policer,
+        loss: link.loss.map(|loss| loss_state(loss, 0)),
+        queue,
+        limits: BufferLimits {
+            packets: link.limit,
+            bytes: link.limit_bytes,
+            ..BufferLimits::default()
+        },
+        draws: RandomStream::from_seed(early.next_bits()),
+        transmitter: link.rate.create_transmitter(),
+        jitter,
+        delay: link.delay,
+        changes: changes.collect(),
+    }
+}

@@ -1,0 +1,114 @@
+//! Packets in the network: segments of connections, messages and pings.
+//!
+//! The network carries only the index of a parcel. Whoever delivers or drops a packet removes its
+//! parcel.
+
+use crate::clock::Nanos;
+use crate::probe::ClassAndSizeInterval;
+use tcpcast_link::Ecn;
+use tcpcast_tcp::modern::{EcnCodepoint, Segment};
+
+/// End of a flow: index of the server in pairs.
+pub(crate) const SERVER: usize = 0;
+/// Index of the client in pairs.
+pub(crate) const CLIENT: usize = 1;
+
+/// Number of received bytes for which no application waits.
+pub(crate) const NOT_WANTED: u64 = u64::MAX;
+
+/// Content of a packet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum ParcelContent {
+    /// A segment of a connection.
+    #[default]
+    Segment,
+    /// A one-way message.
+    Message,
+    /// An echo request, or its echo.
+    Ping,
+}
+
+/// A packet in the network.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Parcel {
+    /// Only the length of a message or ping.
+    pub segment: Segment,
+    /// Time at which a message or ping was sent.
+    pub sent_at: Nanos,
+    pub flow: u32,
+    /// Connection of the flow; segments of earlier connections are ignored.
+    pub connection: u32,
+    /// Number of the data packet, from 1; 0 without data.
+    pub number: u32,
+    pub of: ClassAndSizeInterval,
+    pub content: ParcelContent,
+    /// End to which the packet is sent.
+    pub to: u8,
+    /// Whether a packet of the end that sends data; acknowledgements do not count.
+    pub is_data: bool,
+    /// Whether the packet contains data of the application.
+    pub counts: bool,
+}
+
+/// All packets in the network.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Parcels {
+    slots: Vec<Parcel>,
+    free: Vec<u32>,
+}
+
+impl Parcels {
+    /// Stores a parcel and returns its index.
+    #[inline(always)]
+    pub fn store(&mut self, parcel: &Parcel) -> u32 {
+        let index = self.free.pop().unwrap_or_else(|| self.add_slot());
+        self.slots[index as usize] = *parcel;
+        index
+    }
+
+    #[cold]
+    fn add_slot(&mut self) -> u32 {
+        self.slots.push(Parcel::default());
+        (self.slots.len() - 1) as u32
+    }
+
+    /// A parcel in the network.
+    #[inline(always)]
+    pub fn get(&self, index: u32) -> &Parcel {
+        &self.slots[index as usize]
+    }
+
+    /// Removes a parcel that is delivered or dropped. It is valid until the next one is stored. The
+    /// ECN codepoint is that of the packet when it left the network.
+    #[inline(always)]
+    pub fn remove(&mut self, index: u32, ecn: Ecn) -> &Parcel {
+        self.free.push(index);
+        let parcel = &mut self.slots[index as usize];
+        if ecn == Ecn::Ce {
+            parcel.segment.ecn = EcnCodepoint::Marked;
+        }
+        parcel
+    }
+
+    /// Number of packets in the network.
+    pub fn len(&self) -> u64 {
+        (self.slots.len() - self.free.len()) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slots_are_reused_and_marks_reach_the_segment() {
+        let mut parcels = Parcels::default();
+        let indices = [1, 2].map(|flow| parcels.store(&Parcel { flow, ..Parcel::default() }));
+        assert_eq!((parcels.get(indices[1]).flow, parcels.len()), (2, 2));
+        let removed = *parcels.remove(indices[0], Ecn::Ce);
+        assert_eq!((removed.flow, removed.segment.ecn), (1, EcnCodepoint::Marked));
+        let again = parcels.store(&Parcel::default());
+        assert_eq!((again, parcels.len(), parcels.slots.len()), (indices[0], 2, 2));
+        assert_eq!(parcels.get(again).segment.ecn, EcnCodepoint::NotCapable);
+    }
+}

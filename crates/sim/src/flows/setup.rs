@@ -1,0 +1,204 @@
+//! Setup of a run: flows, their routes, and their first events.
+
+use super::apps::AppState;
+use super::config::{FlowTraffic, NetworkConfig};
+use super::flow::{Flow, FlowClass, data_ends};
+use super::links::{NetworkLinks, RouteUser};
+use super::parcel::{CLIENT, SERVER};
+use super::wire::{ClassHostDelay, Wire, other_end};
+use super::{ClassArrivals, FlowSimulation, FlowTimer, MAX_CONCURRENT, Timers, counters};
+use crate::clock::{Nanos, seconds_to_nanos};
+use crate::jitter::HostProcessingDelay;
+use crate::probe::{Probes, SourceRecord};
+use crate::random::{NamedStream, RandomStream, StreamPurpose, mix_bits};
+use crate::replication::RunWatch;
+use crate::traffic::{SizeOffTimeCoupling, SourceStart, Traffic, draw_source_start};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use tcpcast_net::Network;
+
+impl FlowSimulation {
+    /// Creates replication `replication` of a run. Its flows are created at the first call of
+    /// `advance`, so that their creation can be interrupted.
+    #[must_use]
+    pub fn new(config: &Arc<NetworkConfig>, replication: u32) -> Self {
+        let count = config.classes.len();
+        let firsts = config.classes.iter().scan(0, |end, class| {
+            let first = *end;
+            *end += config.source_count(class) as usize;
+            Some(first)
+        });
+        let classes: Vec<_> =
+            firsts.enumerate().map(|(index, first)| FlowClass::new(config, index, first)).collect();
+        let probes = Probes::of_network(&config.probes, count, config.links.len());
+        let mut wire = Wire::new(probes, host_delays(config, replication));
+        let headline = &config.links[config.headline];
+        wire.records_queue = headline.each == super::LinkInstances::All;
+        let stream = |class, purpose| {
+            RandomStream::for_entity(config.seed, replication, class as u32, purpose)
+        };
+        let arrivals = (0..count).map(|class| ClassArrivals {
+            gaps: stream(class, StreamPurpose::Arrival),
+            sizes: stream(class, StreamPurpose::ArrivalSize),
+            idle: VecDeque::new(),
+        });
+        let sources = config.classes.iter().map(|class| config.source_count(class) as usize);
+        let boundary = config.warmup.min(wire.probes.time_series.slot_end());
+        let mut simulation = Self {
+            replication,
+            network: Network::default(),
+            wire,
+            links: NetworkLinks::new(config, replication),
+            flows: Vec::new(),
+            classes,
+            timers: Timers::default(),
+            arrivals: arrivals.collect(),
+            coupling: SizeOffTimeCoupling::default(),
+            now: 0,
+            limit: 0,
+            boundary,
+            wanted_transfers: u64::MAX,
+            measuring: false,
+            too_many_transfers: false,
+            initial_flows: sources.sum(),
+            has_all_flows: false,
+            before: counters::SumsBefore::new(config),
+            missing_record: SourceRecord::default(),
+            config: Arc::clone(config),
+        };
+        simulation.update_network_sums();
+        simulation
+    }
+
+    /// Creates the missing flows and their first events. Returns false if the watcher stopped it.
+    pub(super) fn create_flows(&mut self, watch: &mut RunWatch<'_>) -> bool {
+        if self.has_all_flows {
+            return true;
+        }
+        self.flows.reserve_exact(self.initial_flows - self.flows.len());
+        for class in 0..self.classes.len() {
+            let end = self.classes.get(class + 1).map_or(self.initial_flows, |next| next.first);
+            while self.flows.len() < end {
+                if !watch.should_continue(|| 0.0) {
+                    return false;
+                }
+                let flow = self.add_flow(class);
+                self.schedule_start_and_stop(flow);
+            }
+        }
+        for class in 0..self.classes.len() {
+            if let FlowTraffic::Files(Traffic::Arrivals { gap, .. }) = &self.classes[class].traffic
+            {
+                let first = seconds_to_nanos(gap.draw_value(&mut self.arrivals[class].gaps));
+                self.timers.set(FlowTimer::Arrival, class, SERVER, first);
+            }
+        }
+        self.has_all_flows = true;
+        true
+    }
+
+    /// Adds a flow of a class, and returns its index.
+    pub(super) fn add_flow(&mut self, class: usize) -> usize {
+        let index = self.flows.len();
+        let of_class = &self.classes[class];
+        let is_arrival = matches!(of_class.traffic, FlowTraffic::Files(Traffic::Arrivals { .. }));
+        let member = if is_arrival {
+            (index % of_class.members as usize) as u32
+        } else {
+            of_class.member_of(index)
+        };
+        let user = RouteUser {
+            class,
+            source: index as u32,
+            member,
+            // Further transfers may share the routes.
+            sources: if is_arrival { u32::MAX } else { of_class.flows },
+        };
+        let route_set = self.links.find_or_add_routes(user, &mut self.network, &mut self.wire);
+        let routes = self.links.route_set(route_set).routes_of_connection(0);
+        let (seed, number) = (self.config.seed, index as u32);
+        let stream = |purpose| RandomStream::for_entity(seed, self.replication, number, purpose);
+        let is_traced = self.config.probes.traced.contains(&number);
+        let record = SourceRecord::new(class as u16, of_class.packet_bytes, is_traced);
+        let app = AppState::new(&of_class.traffic, index, index - of_class.first);
+        let streams = [StreamPurpose::OffTime, StreamPurpose::Size, StreamPurpose::Connection];
+        self.flows.push(Flow::new(record, routes, route_set, streams.map(stream), app));
+        self.wire.seen.push(0);
+        if self.wire.has_host_delays {
+            self.wire.processed_at.push([0; 2]);
+        }
+        index
+    }
+
+    /// Whether there are more concurrent transfers than possible.
+    pub(super) fn has_too_many_flows(&self) -> bool {
+        self.flows.len() >= self.initial_flows + MAX_CONCURRENT
+    }
+
+    fn schedule_start_and_stop(&mut self, index: usize) {
+        let flow = &mut self.flows[index];
+        let class = &self.classes[flow.record.class()];
+        let in_class = index - class.first;
+        let start = match &class.traffic {
+            FlowTraffic::Files(traffic) => {
+                let (off_times, sizes) = (&mut flow.off_times, &mut flow.sizes);
+                match draw_source_start(traffic, in_class, false, off_times, sizes) {
+                    Some(SourceStart::Sends { after, size }) => {
+                        flow.size = size;
+                        Some(after)
+                    }
+                    Some(SourceStart::Off { left, .. }) => Some(left),
+                    None => None,
+                }
+            }
+            other => other.draw_start_time(in_class, &mut flow.off_times),
+        };
+        if let Some(start) = start {
+            self.timers.set(FlowTimer::Start, index, SERVER, seconds_to_nanos(start));
+        }
+        if let Some(stop) = class.traffic.stop_time() {
+            self.timers.set(FlowTimer::Stop, index, SERVER, seconds_to_nanos(stop));
+        }
+    }
+
+    /// Selects the routes of the next connection of a flow.
+    pub(super) fn select_routes(&mut self, index: usize) {
+        let flow = &mut self.flows[index];
+        let connection = u64::from(flow.connection) << 32 | index as u64;
+        let key = mix_bits(self.config.seed ^ StreamPurpose::Route as u64);
+        let hash = mix_bits(key ^ connection);
+        flow.routes = self.links.route_set(flow.route_set).routes_of_connection(hash);
+    }
+}
+
+impl FlowTraffic {
+    /// Draws the start time in seconds of a source with this index in its class; `None` if another
+    /// source starts it.
+    fn draw_start_time(&self, in_class: usize, stream: &mut RandomStream) -> Option<f64> {
+        match self {
+            Self::Requests(requests) => {
+                let fan_in = requests.fan_in.get() as usize;
+                let is_first = in_class % fan_in == 0;
+                is_first.then(|| requests.start.start_time(in_class / fan_in, stream))
+            }
+            Self::Messages(messages) => Some(messages.start.start_time(in_class, stream)),
+            Self::Ping(ping) => Some(ping.start.start_time(in_class, stream)),
+            Self::Stream(streaming) => Some(streaming.start.start_time(in_class, stream)),
+            Self::Files(_) => None,
+        }
+    }
+}
+
+/// Processing delays of the hosts of each class.
+fn host_delays(config: &NetworkConfig, replication: u32) -> Vec<Option<ClassHostDelay>> {
+    let of_class = |(index, class): (usize, &super::FlowClassConfig)| {
+        let mean: Nanos = class.host_noise;
+        let delay = HostProcessingDelay::new(mean, config.seed, replication, index as u32)?;
+        let ends = data_ends(class);
+        let has_requests =
+            matches!(class.traffic, FlowTraffic::Requests(_) | FlowTraffic::Stream(_));
+        let at = [SERVER, CLIENT].map(|end| has_requests || ends[other_end(end)]);
+        Some(ClassHostDelay { delay, at })
+    };
+    config.classes.iter().enumerate().map(of_class).collect()
+}

@@ -1,0 +1,439 @@
+//! Truth cells: shares, delays and rates of small networks.
+
+use super::*;
+use crate::clock::{MILLISECOND, SECOND};
+use crate::probe::{ClassCell, LINK_CLASS_CELLS, LINK_TOTAL_CELLS, ProbeConfig, TimeKind};
+use crate::queue::LinkRate;
+use crate::queue::disciplines::{
+    BufferAssignment, CodelConfig, DropPolicy, DrrConfig, FqCodelConfig, QueueConfig, TieBreakRule,
+};
+use crate::traffic::{BulkStartTimes, Distribution, Traffic};
+use std::num::NonZeroU32;
+use tcpcast_tcp::modern::{HandshakeKind, ModernTcpConfig, Preset, Stack};
+
+pub(super) const MBIT: u64 = 1_000_000;
+
+pub(super) fn link(rate_bps: u64, packets: u64, queue: QueueConfig) -> NetworkLinkConfig {
+    NetworkLinkConfig {
+        rate: LinkRate::Constant(Some(rate_bps)),
+        policer: None,
+        delay: MILLISECOND,
+        limit: Some(packets),
+        limit_bytes: None,
+        queue,
+        loss: None,
+        jitter: None,
+        each: LinkInstances::All,
+        changes: Vec::new(),
+    }
+}
+
+pub(super) fn drr() -> QueueConfig {
+    QueueConfig::Drr(DrrConfig {
+        quantum_bytes: NonZeroU32::new(1500).unwrap(),
+        buffers: BufferAssignment::Shared,
+        drop: DropPolicy::LongestTail,
+        ties: TieBreakRule::Latest,
+    })
+}
+
+pub(super) fn tcp(preset: Preset) -> ModernTcpConfig {
+    let stack = Stack { mss: 1448, ..preset.stack() };
+    ModernTcpConfig { stack, handshake: HandshakeKind::None, rtt: 0, syn_bytes: 0, closes: false }
+}
+
+fn at_start() -> BulkStartTimes {
+    BulkStartTimes::Drawn(Distribution::Uniform { low: 0.0, high: 0.1 })
+}
+
+pub(super) fn bulk() -> FlowTraffic {
+    FlowTraffic::Files(Traffic::Bulk { start: at_start(), stop: None })
+}
+
+pub(super) fn class(
+    flows: u32,
+    route: &[usize],
+    back: &[usize],
+    traffic: FlowTraffic,
+) -> FlowClassConfig {
+    let uses_tcp = !matches!(traffic, FlowTraffic::Messages(_) | FlowTraffic::Ping(_));
+    FlowClassConfig {
+        site: None,
+        flows,
+        routes: vec![route.to_vec()],
+        back: vec![back.to_vec()],
+        delay: 10 * MILLISECOND,
+        back_delay: 10 * MILLISECOND,
+        packet_bytes: 1500,
+        ack_bytes: 52,
+        sends: SendingEnds::Server,
+        traffic,
+        tcp: uses_tcp.then(|| tcp(Preset::LinuxCubic)),
+        host_noise: 100,
+    }
+}
+
+pub(super) fn network(
+    links: Vec<NetworkLinkConfig>,
+    classes: Vec<FlowClassConfig>,
+) -> NetworkConfig {
+    NetworkConfig {
+        seed: 1,
+        links,
+        sites: Vec::new(),
+        classes,
+        headline: 0,
+        warmup: 2 * SECOND,
+        probes: ProbeConfig::default(),
+    }
+}
+
+/// A finished run: sums since the warm-up.
+pub(super) struct Outcome {
+    pub simulation: FlowSimulation,
+    seconds: f64,
+}
+
+impl Outcome {
+    pub fn new(config: &NetworkConfig, until: Nanos) -> Self {
+        Self::of_network(config, Network::default(), until)
+    }
+
+    pub fn of_network(config: &NetworkConfig, network: Network<u32>, until: Nanos) -> Self {
+        let mut simulation = FlowSimulation::new(&Arc::new(config.clone()), 0);
+        simulation.network = network;
+        let limit = RunLimit { transfers: u64::MAX, until };
+        let stop = simulation.advance(limit, &mut RunWatch::without_control());
+        assert_eq!(stop, StopReason::Done);
+        simulation.update_and_check_probes().unwrap();
+        Self { simulation, seconds: (until - config.warmup) as f64 / SECOND as f64 }
+    }
+
+    pub fn class(&self, class: usize, cell: ClassCell) -> u64 {
+        self.simulation.wire.probes.counters.class_cell(class, cell)
+    }
+
+    /// Goodput of a class in Mbit/s.
+    fn goodput(&self, class: usize) -> f64 {
+        let bytes =
+            self.class(class, ClassCell::Delivered) * 1448 - self.class(class, ClassCell::Lacking);
+        bytes as f64 * 8e-6 / self.seconds
+    }
+
+    /// Quantile of a time of a class in milliseconds.
+    fn time(&self, class: usize, kind: TimeKind, share: f64) -> f64 {
+        let group = (class * crate::probe::TIME_KINDS.len() + kind as usize) as u32;
+        let slots = self.simulation.wire.probes.class_times.counts_by_slot();
+        let mut counts: Vec<(u16, u64)> = slots
+            .iter()
+            .flatten()
+            .filter(|count| count.group == group)
+            .map(|count| (count.bucket, count.count))
+            .collect();
+        counts.sort_unstable();
+        let wanted = share * counts.iter().map(|(_, count)| *count as f64).sum::<f64>();
+        let mut seen = 0.0;
+        let found = counts.iter().find(|(_, count)| {
+            seen += *count as f64;
+            seen >= wanted
+        });
+        let limits = crate::probe::time_bucket_limits();
+        limits[usize::from(found.expect("there are times").0)] as f64 * 1e-6
+    }
+
+    /// Carried bytes divided by capacity.
+    fn utilisation(&self, link: usize) -> f64 {
+        let row = self.simulation.wire.probes.counters.snapshot_rows();
+        let counters = &self.simulation.wire.probes.counters;
+        let network = self.simulation.before_cells();
+        let last = &row[row.len() - network..];
+        assert_eq!(row.len() % counters.cells_per_snapshot(), 0);
+        let cells = &last[link * LINK_TOTAL_CELLS.len()..];
+        cells[1] as f64 / cells[2] as f64
+    }
+}
+
+impl FlowSimulation {
+    fn before_cells(&self) -> usize {
+        self.config.links.len() * LINK_TOTAL_CELLS.len()
+            + self.config.link_classes().len() * LINK_CLASS_CELLS.len()
+    }
+}
+
+#[test]
+fn parking_lot_with_drr_is_fair_on_each_link() {
+    let links = vec![link(10 * MBIT, 100, drr()); 3];
+    let classes = vec![
+        class(1, &[0, 1, 2], &[], bulk()),
+        class(1, &[0], &[], bulk()),
+        class(1, &[1], &[], bulk()),
+        class(1, &[2], &[], bulk()),
+    ];
+    let run = Outcome::new(&network(links, classes), 40 * SECOND);
+    let rates: Vec<f64> = (0..4).map(|class| run.goodput(class)).collect();
+    assert!(rates.iter().all(|rate| (4.6..4.9).contains(rate)), "{rates:?}");
+    assert!((0..3).all(|link| run.utilisation(link) > 0.98));
+}
+
+#[test]
+fn parking_lot_with_drop_tail_disadvantages_the_long_route() {
+    let links = vec![link(10 * MBIT, 60, QueueConfig::DropTail); 3];
+    let classes = vec![
+        class(4, &[0, 1, 2], &[], bulk()),
+        class(4, &[0], &[], bulk()),
+        class(4, &[1], &[], bulk()),
+        class(4, &[2], &[], bulk()),
+    ];
+    let run = Outcome::new(&network(links, classes), 60 * SECOND);
+    let rates: Vec<f64> = (0..4).map(|class| run.goodput(class)).collect();
+    assert!(rates[0] < 4.2 && rates[0] > 1.0, "{rates:?}");
+    for rate in &rates[1..] {
+        assert!((9.0..9.7).contains(&(rate + rates[0])), "{rates:?}");
+    }
+}
+
+/// An upload beside a download and a ping on 100/10 Mbit/s: goodputs and p95 of the ping.
+fn upload_beside_download(queue: QueueConfig) -> (f64, f64, f64) {
+    let down = link(100 * MBIT, 300, queue);
+    // Acknowledgements are short, so a limit in packets would be a limit of time for data only.
+    let up = NetworkLinkConfig { limit_bytes: Some(150_000), ..link(10 * MBIT, 10_000, queue) };
+    let ping = PingTraffic {
+        bytes: 84,
+        interval: Distribution::Constant { value: 0.05 },
+        start: at_start(),
+        stop: None,
+    };
+    let classes = vec![
+        class(2, &[0], &[1], bulk()),
+        FlowClassConfig { sends: SendingEnds::Client, ..class(2, &[0], &[1], bulk()) },
+        class(1, &[0], &[1], FlowTraffic::Ping(ping)),
+    ];
+    let run = Outcome::new(&network(vec![down, up], classes), 40 * SECOND);
+    (run.goodput(0), run.goodput(1), run.time(2, TimeKind::Delay, 0.95))
+}
+
+#[test]
+fn fq_codel_keeps_the_ping_short_beside_upload_and_download() {
+    let (down, up, slow) = upload_beside_download(QueueConfig::DropTail);
+    // Both queues hold up to 36 ms and 120 ms.
+    assert!((80.0..190.0).contains(&slow), "{slow} ms");
+    assert!(down > 40.0 && (8.0..9.7).contains(&up), "{down} {up}");
+    let codel = CodelConfig::default();
+    let fq_codel = FqCodelConfig { codel, ..FqCodelConfig::default() };
+    let (down, up, quick) = upload_beside_download(QueueConfig::FqCodel(fq_codel));
+    assert!((22.0..27.0).contains(&quick), "{quick} ms");
+    assert!(down > 85.0 && (7.5..9.7).contains(&up), "{down} {up}");
+}
+
+#[test]
+fn rate_step_is_followed_by_goodput_and_capacity() {
+    let change = |at: Nanos, rate: u64| TimedChange {
+        at: at * SECOND,
+        change: LinkChangeConfig::Rate(Some(rate * MBIT)),
+    };
+    let changing = NetworkLinkConfig {
+        changes: vec![change(10, 5), change(20, 50)],
+        ..link(50 * MBIT, 100, QueueConfig::DropTail)
+    };
+    let classes = vec![class(2, &[0], &[], bulk())];
+    let run = Outcome::new(&network(vec![changing.clone()], classes.clone()), 30 * SECOND);
+    // 8 s and 10 s with 50 Mbit/s, 10 s with 5 Mbit/s.
+    let mean = (50.0 * 18.0 + 5.0 * 10.0) / 28.0;
+    assert!(run.goodput(0) / mean > 0.9 && run.goodput(0) < mean, "{} {mean}", run.goodput(0));
+    assert!(run.utilisation(0) > 0.93 && run.utilisation(0) <= 1.0, "{}", run.utilisation(0));
+    let slow = Outcome::new(&network(vec![changing], classes), 20 * SECOND);
+    // 100 packets take 240 ms at 5 Mbit/s.
+    let peak = slow.time(0, TimeKind::Rtt, 0.999);
+    assert!((240.0..290.0).contains(&peak), "{peak} ms");
+}
+
+#[test]
+fn members_of_a_site_share_its_links() {
+    let home = |rate| NetworkLinkConfig {
+        each: LinkInstances::Site(0),
+        ..link(rate, 100, QueueConfig::DropTail)
+    };
+    let core = link(1000 * MBIT, 1000, QueueConfig::DropTail);
+    let of_site = |flows, sends| FlowClassConfig {
+        site: Some(0),
+        sends,
+        ..class(flows, &[0, 1], &[2], bulk())
+    };
+    let classes = vec![of_site(3, SendingEnds::Server), of_site(1, SendingEnds::Client)];
+    let config = NetworkConfig {
+        sites: vec![SiteConfig { count: 5 }],
+        ..network(vec![core, home(20 * MBIT), home(4 * MBIT)], classes)
+    };
+    let run = Outcome::new(&config, 30 * SECOND);
+    // Five homes with 20 and 4 Mbit/s.
+    assert!((78.0..97.0).contains(&run.goodput(0)), "{}", run.goodput(0));
+    assert!((16.0..19.5).contains(&run.goodput(1)), "{}", run.goodput(1));
+    assert!((0.8..1.0).contains(&run.utilisation(1)));
+    let packets: Vec<u64> = run.simulation.records().map(|record| record.packets).collect();
+    assert_eq!(packets.len(), 20);
+    let of_home = |home: usize| packets[home * 3..home * 3 + 3].iter().sum::<u64>();
+    let homes: Vec<u64> = (0..5).map(of_home).collect();
+    let mean = homes.iter().sum::<u64>() / 5;
+    assert!(homes.iter().all(|packets| packets.abs_diff(mean) * 20 < mean), "{homes:?}");
+}
+
+/// Marks packets that have waited as long as `packets` full packets take, as the switches of DCTCP.
+fn marking(packets: u64, mbit: u64) -> QueueConfig {
+    let ce_threshold = Some(packets * 12_000 * 1000 / mbit);
+    let (target, ecn) = (SECOND, true);
+    QueueConfig::Codel(CodelConfig { target, ce_threshold, ecn, ..CodelConfig::default() })
+}
+
+#[test]
+fn dctcp_figure_17_two_bottlenecks() {
+    let gigabit = |queue| NetworkLinkConfig { delay: 10_000, ..link(1000 * MBIT, 2666, queue) };
+    let access =
+        NetworkLinkConfig { each: LinkInstances::Sender, ..gigabit(QueueConfig::DropTail) };
+    let (slow, fast) = (marking(20, 1000), marking(65, 10_000));
+    let trunk = NetworkLinkConfig { delay: 10_000, ..link(10_000 * MBIT, 2666, fast) };
+    let to_r2 = NetworkLinkConfig { each: LinkInstances::Sender, ..gigabit(slow) };
+    // 0: access, 1: T1 - T2, 2: T2 - R1, 3: T2 - R2.
+    let links = vec![access, trunk, gigabit(slow), to_r2];
+    let of_group = |flows, route: &[usize]| {
+        let mut dctcp = tcp(Preset::Dctcp);
+        dctcp.stack.ecn = true;
+        FlowClassConfig {
+            delay: 40_000,
+            back_delay: 60_000,
+            tcp: Some(dctcp),
+            ..class(flows, route, &[], bulk())
+        }
+    };
+    let classes = vec![of_group(10, &[0, 1, 2]), of_group(20, &[0, 1, 3]), of_group(10, &[0, 2])];
+    let config = NetworkConfig { warmup: SECOND, headline: 2, ..network(links, classes) };
+    let run = Outcome::new(&config, 2 * SECOND);
+    let each = [run.goodput(0) / 10.0, run.goodput(1) / 20.0, run.goodput(2) / 10.0];
+    for (rate, measured) in each.iter().zip([46.0, 475.0, 54.0]) {
+        assert!((rate / measured - 1.0).abs() < 0.1, "{each:?}");
+    }
+}
+
+fn constant(value: f64) -> Distribution {
+    Distribution::Constant { value }
+}
+
+#[test]
+fn requests_take_a_round_trip_and_the_times_of_server_and_transmission() {
+    let requests = |fan_in: u32, bytes: f64| {
+        FlowTraffic::Requests(RequestTraffic {
+            request: constant(500.0),
+            answer: constant(bytes),
+            server_time: constant(0.03),
+            pause: constant(0.2),
+            fan_in: NonZeroU32::new(fan_in).unwrap(),
+            start: at_start(),
+            stop: Some(21.0),
+        })
+    };
+    let run = |flows, fan_in, bytes, handshake| {
+        let mut of_class = class(flows, &[0], &[1], requests(fan_in, bytes));
+        of_class.tcp = Some(ModernTcpConfig { handshake, ..tcp(Preset::LinuxCubic) });
+        let links = vec![link(10 * MBIT, 1000, QueueConfig::DropTail); 2];
+        let config = NetworkConfig { warmup: SECOND, ..network(links, vec![of_class]) };
+        let run = Outcome::new(&config, 30 * SECOND);
+        let count = run.class(0, ClassCell::Requests);
+        (count, run.class(0, ClassCell::Latency) as f64 * 1e-6 / count as f64)
+    };
+    for handshake in [HandshakeKind::None, HandshakeKind::Tls13] {
+        // 22 ms of delays, 30 ms at the server, and 1448 and 500 bytes with headers at 10 Mbit/s.
+        let (count, latency) = run(1, 1, 1448.0, handshake);
+        assert!((latency - 53.64).abs() < 0.05, "{latency} ms");
+        assert!((78..=80).contains(&count), "20 s at 0.2537 s: {count}");
+    }
+    // The barrier waits for the last of 20 answers of two packets, all over one link.
+    let (count, latency) = run(20, 20, 2896.0, HandshakeKind::None);
+    let transmission = 20.0 * (2.0 * 1.2 + 0.44);
+    assert!((latency - 52.0 - transmission).abs() < 10.0, "{latency} ms");
+    assert!(latency > 52.0 + 20.0 * 2.4 && count < 79, "{latency} ms, {count}");
+}
+
+#[test]
+fn messages_have_one_way_delays_and_pings_round_trips() {
+    let messages = FlowTraffic::Messages(MessageTraffic {
+        bytes: constant(250.0),
+        interval: constant(0.02),
+        start: at_start(),
+        stop: None,
+    });
+    let ping = FlowTraffic::Ping(PingTraffic {
+        bytes: 125,
+        interval: constant(0.1),
+        start: at_start(),
+        stop: Some(11.0),
+    });
+    let both = FlowClassConfig { sends: SendingEnds::Both, ..class(3, &[0], &[1], messages) };
+    let mut lossy = link(MBIT, 100, QueueConfig::DropTail);
+    let model = crate::loss::LossModel::Bernoulli(0.1);
+    lossy.loss = Some(crate::loss::LinkLossConfig::behind_transmitter(model));
+    let links = vec![lossy, link(2 * MBIT, 100, QueueConfig::DropTail)];
+    let config = network(links, vec![both, class(1, &[0], &[1], ping)]);
+    let run = Outcome::new(&config, 42 * SECOND);
+    let (sent, received) = (run.class(0, ClassCell::Messages), run.class(0, ClassCell::Received));
+    assert!(sent.abs_diff(3 * 2 * 40 * 50) < 10, "{sent}");
+    // Half of the messages pass the lossy link.
+    assert!((received as f64 / sent as f64 - 0.95).abs() < 0.01, "{received} of {sent}");
+    // 250 bytes take 2 ms on one link and 1 ms on the other; delays are 11 ms.
+    let mean = run.class(0, ClassCell::Delay) as f64 * 1e-6 / received as f64;
+    // The phases of the flows are constant, so some messages always wait for others.
+    assert!((12.4..14.5).contains(&mean), "{mean} ms");
+    assert_eq!(run.class(0, ClassCell::Lacking), received * 1250);
+    let pings = run.class(1, ClassCell::Messages);
+    assert!((89..=91).contains(&pings), "until 11 s: {pings}");
+    let round =
+        run.class(1, ClassCell::Delay) as f64 * 1e-6 / run.class(1, ClassCell::Received) as f64;
+    assert!((23.4..25.5).contains(&round), "{round} ms");
+}
+
+#[test]
+fn stream_starts_stalls_and_plays() {
+    let stream = |max_buffer_s| {
+        FlowTraffic::Stream(StreamTraffic {
+            rate_bps: 4 * MBIT,
+            segment_s: 2.0,
+            start_buffer_s: 4.0,
+            max_buffer_s,
+            start: BulkStartTimes::Times(vec![0.0]),
+            stop: None,
+        })
+    };
+    let run = |mbit, seconds| {
+        let links = vec![link(mbit * MBIT, 100, QueueConfig::DropTail)];
+        let config = network(links, vec![class(1, &[0], &[], stream(10.0))]);
+        Outcome::new(&NetworkConfig { warmup: 0, ..config }, seconds * SECOND)
+    };
+    // A segment of 1 MB takes a little more than 0.8 s at 10 Mbit/s, so playing begins after 1.6 s.
+    let fast = run(10, 60);
+    let startup = fast.class(0, ClassCell::Startup) as f64 * 1e-9;
+    assert!((1.6..1.9).contains(&startup) && fast.class(0, ClassCell::Startups) == 1, "{startup}");
+    assert_eq!(fast.class(0, ClassCell::Stalls), 0);
+    // At most 10 s are buffered, so segments are requested every 2 s.
+    let segments = fast.class(0, ClassCell::Requests);
+    assert!((32..=34).contains(&segments), "{segments}");
+    // With half of the rate the player plays half of the time.
+    let slow = run(2, 120);
+    let played = slow.class(0, ClassCell::Played) as f64 * 1e-9;
+    assert!((50.0..61.0).contains(&played), "{played} s");
+    let stalled = slow.class(0, ClassCell::StalledPlay) as f64 * 1e-9;
+    assert!(slow.class(0, ClassCell::Stalls) > 10 && (40.0..62.0).contains(&stalled), "{stalled}");
+}
+
+#[test]
+fn stopped_flows_send_nothing_and_equal_routes_are_both_used() {
+    let stopping = FlowTraffic::Files(Traffic::Bulk { start: at_start(), stop: Some(5.0) });
+    let mut of_class = class(40, &[0], &[], stopping);
+    of_class.routes = vec![vec![0], vec![1]];
+    let links = vec![link(20 * MBIT, 200, QueueConfig::DropTail); 2];
+    let config = network(links, vec![of_class]);
+    let early = Outcome::new(&config, 6 * SECOND);
+    let late = Outcome::new(&config, 20 * SECOND);
+    for cell in [ClassCell::Sent, ClassCell::Delivered, ClassCell::Acked, ClassCell::InFlight] {
+        assert_eq!(early.class(0, cell), late.class(0, cell), "{cell:?}");
+    }
+    let carried = early.class(0, ClassCell::Delivered) as f64 * 12e-3 / (2.0 * 20.0 * 3.0);
+    assert!((0.97..1.05).contains(&carried), "both links were busy: {carried}");
+}

@@ -1,0 +1,195 @@
+//! What the network reports: deliveries, drops, and the counters of links.
+
+use super::parcel::{CLIENT, Parcel, Parcels, SERVER};
+use crate::clock::Nanos;
+use crate::jitter::HostProcessingDelay;
+use crate::probe::Probes;
+use crate::queue::TransmittedPacketInfo;
+use tcpcast_link::Ecn;
+use tcpcast_net::{DropCause, LinkId, NetworkObserver, Service};
+
+/// Processing delays of the hosts of a class.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ClassHostDelay {
+    pub delay: HostProcessingDelay,
+    /// Ends at which an arriving packet is delayed: the receiver of data, also on behalf of the
+    /// sender for the acknowledgement, or both ends.
+    pub at: [bool; 2],
+}
+
+impl ClassHostDelay {
+    /// Delay of a packet that reaches a host at `due`.
+    fn packet_delay(&self, flow: u32, to: usize, due: Nanos) -> Nanos {
+        match self.at {
+            [true, true] => self.delay.timer_delay(flow, due) + 1,
+            at if at[to] => self.delay.delay_of_both_hosts(flow, due),
+            _ => 0,
+        }
+    }
+}
+
+/// A link of the network.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LinkRole {
+    /// Number of the link in the configuration.
+    pub declared: u32,
+    pub is_headline: bool,
+    pub has_queue: bool,
+}
+
+/// A dropped packet.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DroppedParcel {
+    pub at: Nanos,
+    pub parcel: Parcel,
+    pub cause: DropCause,
+    pub is_headline: bool,
+}
+
+/// Observer of the network. Everything that needs the state of a flow is stored until the event
+/// ends.
+pub(crate) struct Wire {
+    pub probes: Probes,
+    pub parcels: Parcels,
+    pub links: Vec<LinkRole>,
+    /// Whether the headline link has one instance, so that its queue length is recorded.
+    pub records_queue: bool,
+    /// The packet that the current event delivers.
+    pub delivered: Option<(u32, Ecn)>,
+    pub dropped: Vec<DroppedParcel>,
+    /// Connection of each flow whose first packet has reached the headline link.
+    pub seen: Vec<u32>,
+    /// Host delays by class, and for each flow and end the time at which the host processes the
+    /// last packet.
+    pub host_delays: Vec<Option<ClassHostDelay>>,
+    pub processed_at: Vec<[Nanos; 2]>,
+    pub has_host_delays: bool,
+    /// Time of the current event.
+    pub now: Nanos,
+    /// The packet that is entering the headline link.
+    entering: u32,
+}
+
+impl Wire {
+    pub fn new(probes: Probes, host_delays: Vec<Option<ClassHostDelay>>) -> Self {
+        Self {
+            probes,
+            parcels: Parcels::default(),
+            links: Vec::new(),
+            records_queue: false,
+            delivered: None,
+            dropped: Vec::new(),
+            seen: Vec::new(),
+            has_host_delays: host_delays.iter().any(Option::is_some),
+            host_delays,
+            processed_at: Vec::new(),
+            now: 0,
+            entering: 0,
+        }
+    }
+
+    #[inline(always)]
+    fn role(&self, link: LinkId) -> &LinkRole {
+        &self.links[link.index()]
+    }
+
+    /// Counts a packet that enters the headline link.
+    fn enter_headline(&mut self, now: Nanos, index: u32) {
+        let Parcel { flow, connection, number, of, is_data, .. } = *self.parcels.get(index);
+        self.entering = index;
+        if !is_data {
+            return;
+        }
+        let seen = &mut self.seen[flow as usize];
+        if *seen < connection {
+            *seen = connection;
+            self.probes.population.record_source_start(now);
+        }
+        self.probes.count_arrival(of, number, 0);
+    }
+
+    fn queue_is_recorded(&self, link: LinkId) -> bool {
+        self.records_queue && self.role(link).is_headline
+    }
+}
+
+impl NetworkObserver<u32> for Wire {
+    #[inline(always)]
+    fn on_delivered(&mut self, now: Nanos, parcel: u32, ecn: Ecn) {
+        self.now = now;
+        self.delivered = Some((parcel, ecn));
+    }
+
+    fn on_dropped(&mut self, now: Nanos, link: LinkId, index: u32, cause: DropCause) {
+        let is_headline = self.role(link).is_headline;
+        let parcel = *self.parcels.remove(index, Ecn::NotEct);
+        self.dropped.push(DroppedParcel { at: now, parcel, cause, is_headline });
+    }
+
+    #[inline(always)]
+    fn on_entered(&mut self, now: Nanos, link: LinkId, parcel: &u32) {
+        if self.role(link).is_headline {
+            self.enter_headline(now, *parcel);
+        }
+    }
+
+    #[inline(always)]
+    fn on_served(&mut self, link: LinkId, parcel: &u32, service: &Service) {
+        let LinkRole { declared, is_headline, has_queue } = *self.role(link);
+        let Service { waited, marked, .. } = *service;
+        if has_queue {
+            self.probes.link_waits.add_time(declared as usize, waited);
+        }
+        if is_headline && self.parcels.get(*parcel).is_data {
+            let class = self.parcels.get(*parcel).of.class();
+            let info = TransmittedPacketInfo { waited, marked };
+            self.probes.count_transmitted_of_class(class, info);
+        }
+    }
+
+    fn on_arrival_queue_length(&mut self, link: LinkId, packets: u64) {
+        if self.queue_is_recorded(link) {
+            self.probes.occupancy.record_arrival(packets as usize);
+            let Parcel { of, is_data, .. } = *self.parcels.get(self.entering);
+            if is_data {
+                self.probes.count_queue_seen(of, packets);
+            }
+        }
+    }
+
+    fn on_queue_length_interval(&mut self, link: LinkId, packets: u64, until: Nanos) {
+        if self.queue_is_recorded(link) {
+            self.probes.occupancy.record_length_until(packets as usize, until);
+        }
+    }
+
+    fn on_average_updated(&mut self, link: LinkId, average: f64) {
+        if self.role(link).is_headline {
+            self.probes.early.count_average(average);
+        }
+    }
+
+    #[inline(always)]
+    fn processing_time(&mut self, due: Nanos, parcel: &u32) -> Nanos {
+        if self.has_host_delays { self.delayed_processing_time(due, *parcel) } else { due }
+    }
+}
+
+impl Wire {
+    /// A host processes a packet together with all packets that arrive before its processing.
+    #[inline(never)]
+    fn delayed_processing_time(&mut self, due: Nanos, index: u32) -> Nanos {
+        let Parcel { flow, to, of, .. } = *self.parcels.get(index);
+        let Some(host) = &self.host_delays[of.class()] else { return due };
+        let processed_at = &mut self.processed_at[flow as usize][usize::from(to)];
+        if due > *processed_at {
+            *processed_at = due + host.packet_delay(flow, usize::from(to), due);
+        }
+        *processed_at
+    }
+}
+
+/// The other end.
+pub(crate) fn other_end(end: usize) -> usize {
+    SERVER + CLIENT - end
+}
