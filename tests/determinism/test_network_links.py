@@ -23,6 +23,7 @@ MODERN: Config = {
     "limited_transmit": True,
     "idle_restart": True,
     "timestamps": True,
+    "pacing": "internal",
     "handshake": "tls13",
     "ecn": False,
     "virtual_flows": 1,

@@ -196,6 +196,18 @@ impl<T: Copy, O: NetworkObserver<T>> QueueProbe<InTransit<T>> for LinkProbe<'_, 
     fn on_average_updated(&mut self, average: f64) {
         self.observer.on_average_updated(self.link, average);
     }
+
+    fn hosts_of(&self, packet: &Packet<InTransit<T>>) -> [u32; 2] {
+        self.observer.hosts_of(&packet.token.payload)
+    }
+
+    fn ecn_echo_of(&self, packet: &Packet<InTransit<T>>) -> u8 {
+        self.observer.ecn_echo_of(&packet.token.payload)
+    }
+
+    fn supersedes(&self, newer: &Packet<InTransit<T>>, older: &Packet<InTransit<T>>) -> bool {
+        self.observer.supersedes(&newer.token.payload, &older.token.payload)
+    }
 }
 
 /// Collects the events of a FIFO link, which drops only arriving packets.
@@ -232,14 +244,20 @@ fn drop_cause(reason: DropReason) -> DropCause {
 impl<T: Copy> Link<T> {
     pub(crate) fn new(config: LinkConfig, changes: bool) -> Self {
         let LinkConfig { queue, limits, draws, transmitter, .. } = config;
+        let shaped_bps = match queue {
+            QueueConfig::Cake(cake) => cake.rate_bps,
+            _ => None,
+        };
         let rate_bps = match &transmitter {
-            AnyTransmitter::ConstantRate(rate) => rate.rate_bps(),
+            AnyTransmitter::ConstantRate(rate) => {
+                rate.rate_bps().into_iter().chain(shaped_bps).min()
+            }
             _ => None,
         };
         let varies = !matches!(transmitter, AnyTransmitter::ConstantRate(_));
         let server = match (&transmitter, queue) {
-            // An unlimited transmitter never lets a queue build up.
-            (AnyTransmitter::ConstantRate(rate), _) if rate.is_unlimited() && !changes => {
+            // An unlimited transmitter never lets a queue build up, unless the queue has a shaper.
+            (AnyTransmitter::ConstantRate(_), _) if rate_bps.is_none() && !changes => {
                 Server::Unlimited
             }
             // Departures that are known on arrival would not follow a change of the rate.
@@ -326,7 +344,11 @@ impl<T: Copy> Link<T> {
         let remaining = match &self.server {
             Server::Unlimited => 0,
             Server::Fifo { link, .. } => link.sum_of_remaining_times(now),
-            Server::Holding(link) if link.held_backlog().packets == 0 => 0,
+            Server::Holding(link)
+                if link.held_backlog().packets == 0 || link.is_held_by_shaper() =>
+            {
+                0
+            }
             Server::Holding(link) => link.next_departure() - now,
         };
         let waiting = self.waiting_packets().wrapping_mul(now);

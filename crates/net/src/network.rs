@@ -56,6 +56,19 @@ pub trait NetworkObserver<T> {
     fn on_queue_length_interval(&mut self, _link: LinkId, _packets: u64, _until: Nanos) {}
     /// RED has updated its average queue length, in its unit.
     fn on_average_updated(&mut self, _link: LinkId, _average: f64) {}
+    /// Source and destination host of a packet, for disciplines that are fair among hosts.
+    fn hosts_of(&self, _payload: &T) -> [u32; 2] {
+        [0, 0]
+    }
+    /// Bits ECE and CWR of a TCP packet, for disciplines that filter acknowledgements.
+    fn ecn_echo_of(&self, _payload: &T) -> u8 {
+        0
+    }
+    /// Whether `older` is a pure acknowledgement without information that `newer`, a later packet
+    /// of the same flow, does not contain.
+    fn supersedes(&self, _newer: &T, _older: &T) -> bool {
+        false
+    }
     /// Time at which a host processes a packet that reaches it at `due`; `due` or later.
     #[inline(always)]
     fn processing_time(&mut self, due: Nanos, _payload: &T) -> Nanos {

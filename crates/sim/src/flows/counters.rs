@@ -38,6 +38,7 @@ fn class_cells(counters: &LinkCounters) -> [u64; LINK_CLASS_CELLS.len()] {
         counters.full_drops,
         counters.early_drops,
         counters.random_drops,
+        counters.superseded,
         counters.marked,
         transmitted.packets,
         counters.waited,

@@ -124,6 +124,10 @@ impl FlowSimulation {
         let streams = [StreamPurpose::OffTime, StreamPurpose::Size, StreamPurpose::Connection];
         self.flows.push(Flow::new(record, routes, route_set, streams.map(stream), app));
         self.wire.seen.push(0);
+        // A source without a site is a host of its own.
+        let site = self.config.classes[class].site;
+        let host = site.map_or(index as u32, |site| (site as u32 + 1) << 24 | member);
+        self.wire.hosts.push(host);
         if self.wire.has_host_delays {
             self.wire.processed_at.push([0; 2]);
         }

@@ -5,10 +5,11 @@ use crate::clock::{MILLISECOND, SECOND};
 use crate::probe::{ClassCell, LINK_CLASS_CELLS, LINK_TOTAL_CELLS, ProbeConfig, TimeKind};
 use crate::queue::LinkRate;
 use crate::queue::disciplines::{
-    BufferAssignment, CodelConfig, DropPolicy, DrrConfig, FqCodelConfig, QueueConfig, TieBreakRule,
+    AckFilter, BufferAssignment, CakeConfig, CodelConfig, DropPolicy, DrrConfig, FqCodelConfig,
+    Isolation, QueueConfig, TieBreakRule,
 };
 use crate::traffic::{BulkStartTimes, Distribution, Traffic};
-use std::num::NonZeroU32;
+use std::num::{NonZeroU32, NonZeroU64};
 use tcpcast_tcp::modern::{HandshakeKind, ModernTcpConfig, Preset, Stack};
 
 pub(super) const MBIT: u64 = 1_000_000;
@@ -436,4 +437,30 @@ fn stopped_flows_send_nothing_and_equal_routes_are_both_used() {
     }
     let carried = early.class(0, ClassCell::Delivered) as f64 * 12e-3 / (2.0 * 20.0 * 3.0);
     assert!((0.97..1.05).contains(&carried), "both links were busy: {carried}");
+}
+
+#[test]
+fn cake_is_fair_among_hosts_and_filters_acknowledgements() {
+    let cake = |kbit: u64, isolation, ack_filter| {
+        let rate_bps = NonZeroU64::new(kbit * 1000);
+        let config = CakeConfig { rate_bps, isolation, ack_filter, ..CakeConfig::default() };
+        let unlimited = LinkRate::Constant(None);
+        let queue = QueueConfig::Cake(config);
+        NetworkLinkConfig { rate: unlimited, limit: None, ..link(MBIT, 1, queue) }
+    };
+    let down = cake(10_000, Isolation::DualDsthost, AckFilter::Off);
+    let up = cake(100, Isolation::DualSrchost, AckFilter::Aggressive);
+    let host =
+        |site, flows| FlowClassConfig { site: Some(site), ..class(flows, &[0], &[1], bulk()) };
+    let config = NetworkConfig {
+        sites: vec![SiteConfig { count: 1 }, SiteConfig { count: 1 }],
+        ..network(vec![down, up], vec![host(0, 6), host(1, 1)])
+    };
+    let run = Outcome::new(&config, 30 * SECOND);
+    let rates = [run.goodput(0), run.goodput(1)];
+    // Six flows against one; by flow the shares would be 8.2 and 1.4.
+    assert!(rates.iter().all(|rate| (3.9..5.4).contains(rate)), "{rates:?}");
+    let up = run.simulation.links.instances_of(1).next().expect("one instance");
+    assert!(run.simulation.network.link(up).counters(0).superseded > 0);
+    assert!((0.8..1.0).contains(&run.utilisation(0)), "{}", run.utilisation(0));
 }

@@ -1,6 +1,6 @@
 //! What the network reports: deliveries, drops, and the counters of links.
 
-use super::parcel::{CLIENT, Parcel, Parcels, SERVER};
+use super::parcel::{CLIENT, Parcel, ParcelContent, Parcels, SERVER};
 use crate::clock::Nanos;
 use crate::jitter::HostProcessingDelay;
 use crate::probe::Probes;
@@ -57,6 +57,8 @@ pub(crate) struct Wire {
     /// The packet that the current event delivers.
     pub delivered: Option<(u32, Ecn)>,
     pub dropped: Vec<DroppedParcel>,
+    /// Host of the client of each flow.
+    pub hosts: Vec<u32>,
     /// Connection of each flow whose first packet has reached the headline link.
     pub seen: Vec<u32>,
     /// Host delays by class, and for each flow and end the time at which the host processes the
@@ -79,6 +81,7 @@ impl Wire {
             records_queue: false,
             delivered: None,
             dropped: Vec::new(),
+            hosts: Vec::new(),
             seen: Vec::new(),
             has_host_delays: host_delays.iter().any(Option::is_some),
             host_delays,
@@ -167,6 +170,34 @@ impl NetworkObserver<u32> for Wire {
         if self.role(link).is_headline {
             self.probes.early.count_average(average);
         }
+    }
+
+    fn hosts_of(&self, parcel: &u32) -> [u32; 2] {
+        let Parcel { flow, to, .. } = *self.parcels.get(*parcel);
+        let client = self.hosts[flow as usize];
+        // Each source has a server of its own.
+        if usize::from(to) == CLIENT { [flow, client] } else { [client, flow] }
+    }
+
+    fn ecn_echo_of(&self, parcel: &u32) -> u8 {
+        let flags = self.parcels.get(*parcel).segment.flags;
+        u8::from(flags.ece) << 1 | u8::from(flags.cwr)
+    }
+
+    fn supersedes(&self, newer: &u32, older: &u32) -> bool {
+        let [newer, older] = [newer, older].map(|index| self.parcels.get(*index));
+        let is_pure_ack = |parcel: &Parcel| {
+            let Parcel { segment, content, .. } = parcel;
+            let flags = segment.flags;
+            *content == ParcelContent::Segment && segment.len == 0 && !flags.syn && !flags.fin
+        };
+        let (new, old) = (&newer.segment, &older.segment);
+        is_pure_ack(newer)
+            && is_pure_ack(older)
+            && newer.connection == older.connection
+            && old.ack < new.ack
+            && old.options.sacks.is_empty()
+            && old.messages == new.messages
     }
 
     #[inline(always)]

@@ -177,6 +177,8 @@ cells! {
     EarlyDrops = "early_drops",
     /// Packets lost at random.
     RandomDrops = "random_drops",
+    /// Acknowledgements dropped because a later one made them needless.
+    Superseded = "superseded",
     /// Packets marked by the queue.
     Marks = "marked",
     /// Packets whose transmission began.
