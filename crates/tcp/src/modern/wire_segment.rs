@@ -1,7 +1,7 @@
 //! Segments that connections exchange.
 
 use super::receiver::EcnCodepoint;
-use super::segment::{SackBlocks, Timestamps};
+use super::segment::{SackBlock, SackBlocks, Timestamps};
 use crate::packet_kind::{HEADER_BYTES, TIMESTAMP_BYTES};
 
 /// SACK option with padding, without its blocks, and one block (RFC 2018, section 3).
@@ -66,12 +66,83 @@ impl Segment {
         let sacks = if blocks > 0 { SACK_OPTION_BYTES + SACK_BLOCK_BYTES * blocks } else { 0 };
         HEADER_BYTES + stamps + sacks
     }
+
+    /// Whether `older` is a pure acknowledgement without information that this later segment of the
+    /// same connection and direction lacks: what the ack filter of Linux's `sch_cake.c` may drop.
+    #[must_use]
+    pub fn supersedes(&self, older: &Self) -> bool {
+        let only_ack = SegmentFlags { ece: older.flags.ece, cwr: older.flags.cwr, ..PURE_ACK };
+        let stamps = |segment: &Self| segment.options.timestamps;
+        let is_newer = match (stamps(older), stamps(self)) {
+            (Some(before), Some(after)) => before.value <= after.value && before.echo <= after.echo,
+            (before, _) => before.is_none(),
+        };
+        self.flags.ack
+            && !self.flags.syn
+            && older.len == 0
+            && older.flags == only_ack
+            && is_newer
+            && older.ack <= self.ack
+            && self.sacks_added_to(older).is_some_and(|added| added > 0 || older.ack < self.ack)
+    }
+
+    /// Bytes that the SACK blocks report in addition to those of an older acknowledgement; `None` if
+    /// a block of the older one is not contained in a block, or reports a duplicate (RFC 2883).
+    fn sacks_added_to(&self, older: &Self) -> Option<u64> {
+        let (before, after) = (older.options.sacks.as_slice(), self.options.sacks.as_slice());
+        let is_kept = |block: &SackBlock| {
+            block.start >= older.ack && after.iter().any(|newer| newer.contains(*block))
+        };
+        let bytes = |blocks: &[SackBlock]| blocks.iter().map(|block| block.end - block.start).sum();
+        let (reported, reports): (u64, u64) = (bytes(before), bytes(after));
+        before.iter().all(is_kept).then(|| reports.saturating_sub(reported))
+    }
 }
+
+const PURE_ACK: SegmentFlags = SegmentFlags {
+    ack: true,
+    syn: false,
+    fin: false,
+    rst: false,
+    psh: false,
+    ece: false,
+    cwr: false,
+};
 
 #[cfg(test)]
 mod tests {
-    use super::super::segment::SackBlock;
     use super::*;
+
+    fn ack(ack: u64, sacks: &[(u64, u64)]) -> Segment {
+        let sacks = sacks.iter().map(|&(start, end)| SackBlock { start, end }).collect();
+        let options = SegmentOptions { sacks, ..SegmentOptions::default() };
+        Segment { ack, flags: PURE_ACK, options, ..Segment::default() }
+    }
+
+    #[test]
+    fn later_acks_supersede_pure_acks_with_less_information() {
+        let newer = ack(10, &[(20, 40)]);
+        assert!(newer.supersedes(&ack(9, &[])));
+        assert!(newer.supersedes(&ack(10, &[(20, 30)])));
+        assert!(newer.supersedes(&ack(9, &[(20, 40)])));
+        // Duplicates, information that is lost, reports of duplicates.
+        assert!(!newer.supersedes(&newer));
+        assert!(!newer.supersedes(&ack(11, &[])));
+        assert!(!newer.supersedes(&ack(9, &[(50, 60)])));
+        assert!(!newer.supersedes(&ack(9, &[(5, 8)])));
+        // Data, flags, and older timestamps.
+        assert!(!newer.supersedes(&Segment { len: 1, ..ack(9, &[]) }));
+        let fin = SegmentFlags { fin: true, ..PURE_ACK };
+        assert!(!newer.supersedes(&Segment { flags: fin, ..ack(9, &[]) }));
+        let stamped = |segment: Segment, value| {
+            let timestamps = Some(Timestamps { value, echo: 7 });
+            Segment { options: SegmentOptions { timestamps, ..segment.options }, ..segment }
+        };
+        assert!(stamped(newer, 5).supersedes(&stamped(ack(9, &[]), 5)));
+        assert!(!stamped(newer, 4).supersedes(&stamped(ack(9, &[]), 5)));
+        // A packet with data acknowledges as well.
+        assert!(Segment { len: 1, ..newer }.supersedes(&ack(9, &[])));
+    }
 
     #[test]
     fn length_includes_options() {
