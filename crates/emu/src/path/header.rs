@@ -17,6 +17,10 @@ pub struct IpHeader {
     /// Hash of addresses, protocol and ports. Fragments have no ports, so ports are omitted for all
     /// fragments of a packet.
     pub flow: u32,
+    /// Hashes of the source and destination address.
+    pub hosts: [u32; 2],
+    /// Differentiated services codepoint (RFC 2474).
+    pub dscp: u8,
     /// ECN codepoint.
     pub ecn: Ecn,
 }
@@ -43,6 +47,8 @@ impl IpHeader {
         Self {
             destination: Ipv4Addr::from(destination).into(),
             flow: hash_flow(&[addresses, u64::from(protocol) << 32 | u64::from(ports)]),
+            hosts: [source, destination].map(|host| hash_flow(&[u64::from(host)])),
+            dscp: packet[1] >> 2,
             ecn: Ecn::from_bits(packet[1]),
         }
     }
@@ -58,7 +64,13 @@ impl IpHeader {
         let rest = [u64::from(protocol), if ports == 0 { label } else { ports }];
         let flow = hash_flow(&[pair(8), pair(16), pair(24), pair(32), rest[0], rest[1]]);
         let to = u128::from(pair(24)) << 64 | u128::from(pair(32));
-        Self { destination: Ipv6Addr::from(to).into(), flow, ecn: Ecn::from_bits(packet[1] >> 4) }
+        Self {
+            destination: Ipv6Addr::from(to).into(),
+            flow,
+            hosts: [8, 24].map(|at| hash_flow(&[pair(at), pair(at + 8)])),
+            dscp: (read_word(packet, 0) >> 22) as u8 & 63,
+            ecn: Ecn::from_bits(packet[1] >> 4),
+        }
     }
 }
 
@@ -134,6 +146,15 @@ mod tests {
     }
 
     #[test]
+    fn hosts_and_codepoint_are_those_of_the_header() {
+        let header = IpHeader::parse_ip(&segment(1, 46 << 2 | 2)).unwrap();
+        let other = IpHeader::parse_ip(&segment(2, 0)).unwrap();
+        assert_eq!((header.dscp, header.ecn, other.dscp), (46, Ecn::Ect0, 0));
+        assert_eq!(header.hosts, other.hosts);
+        assert_ne!(header.hosts[0], header.hosts[1]);
+    }
+
+    #[test]
     fn fragments_of_a_packet_have_the_same_flow() {
         let (mut first, mut second) = (segment(1, 0), segment(2, 0));
         first[6] = 0x20; // more fragments
@@ -161,6 +182,10 @@ mod tests {
         packet[24..40].copy_from_slice(&Ipv6Addr::LOCALHOST.octets());
         let before = IpHeader::parse_ip(&packet).unwrap();
         assert_eq!((before.ecn, before.destination), (Ecn::Ect0, Ipv6Addr::LOCALHOST.into()));
+        packet[0..2].copy_from_slice(&[0x6b, 0xa0]);
+        let marked = IpHeader::parse_ip(&packet).unwrap();
+        assert_eq!((marked.dscp, marked.hosts), (46, before.hosts));
+        packet[0..2].copy_from_slice(&[0x60, 0x20]);
         packet[41] = 7;
         assert_ne!(IpHeader::parse_ip(&packet).unwrap().flow, before.flow);
         mark_congestion_experienced(&mut packet);

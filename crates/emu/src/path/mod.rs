@@ -149,6 +149,14 @@ impl<O: PacketObserver> NetworkObserver<PacketInTransit> for NetworkEnd<'_, O> {
         self.slab.return_cell(packet.cell);
     }
 
+    fn hosts_of(&self, packet: &PacketInTransit) -> [u32; 2] {
+        IpHeader::parse_ip(self.slab.packet(packet.cell)).map_or([0, 0], |header| header.hosts)
+    }
+
+    fn dscp_of(&self, packet: &PacketInTransit) -> u8 {
+        IpHeader::parse_ip(self.slab.packet(packet.cell)).map_or(0, |header| header.dscp)
+    }
+
     fn on_served(&mut self, link: LinkId, packet: &PacketInTransit, service: &Service) {
         self.counters[usize::from(link == self.links[1])].waits.add_time(service.waited);
         self.slab.set_service(packet.cell, *service);
