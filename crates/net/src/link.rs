@@ -201,6 +201,10 @@ impl<T: Copy, O: NetworkObserver<T>> QueueProbe<InTransit<T>> for LinkProbe<'_, 
         self.observer.hosts_of(&packet.token.payload)
     }
 
+    fn dscp_of(&self, packet: &Packet<InTransit<T>>) -> u8 {
+        self.observer.dscp_of(&packet.token.payload)
+    }
+
     fn ecn_echo_of(&self, packet: &Packet<InTransit<T>>) -> u8 {
         self.observer.ecn_echo_of(&packet.token.payload)
     }

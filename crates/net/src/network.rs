@@ -60,6 +60,10 @@ pub trait NetworkObserver<T> {
     fn hosts_of(&self, _payload: &T) -> [u32; 2] {
         [0, 0]
     }
+    /// Differentiated services codepoint of a packet (RFC 2474), from 0 to 63.
+    fn dscp_of(&self, _payload: &T) -> u8 {
+        0
+    }
     /// Bits ECE and CWR of a TCP packet, for disciplines that filter acknowledgements.
     fn ecn_echo_of(&self, _payload: &T) -> u8 {
         0

@@ -226,6 +226,13 @@ pub struct FlowClassConfig {
     /// Mean processing delay of each host per packet or timer; 0 for none.
     #[serde(rename = "host_noise_ns")]
     pub host_noise: Nanos,
+    /// Number of the client, for queues that are fair among hosts: classes with the same number
+    /// have the same client, on each member of a site. `None`: the member of the site is the
+    /// client, and without a site each source has a client of its own.
+    pub host: Option<u16>,
+    /// Differentiated services codepoint of the packets in both directions, from 0 to 63.
+    #[serde(default)]
+    pub dscp: u8,
 }
 
 /// Configuration of a run on a network of links.

@@ -97,6 +97,8 @@ fn networks() -> impl Strategy<Value = NetworkConfig> {
                 back_delay: 7 * MILLISECOND + delay / 3,
                 sends: if both { SendingEnds::Server } else { sends },
                 host_noise: 0,
+                host: None,
+                dscp: 0,
                 ..class(2 * pairs, &route, &back, traffic)
             }
         });

@@ -1,11 +1,11 @@
 //! Setup of a run: flows, their routes, and their first events.
 
 use super::apps::AppState;
-use super::config::{FlowTraffic, NetworkConfig};
+use super::config::{FlowClassConfig, FlowTraffic, NetworkConfig};
 use super::flow::{Flow, FlowClass, data_ends};
 use super::links::{NetworkLinks, RouteUser};
 use super::parcel::{CLIENT, SERVER};
-use super::wire::{ClassHostDelay, Wire, other_end};
+use super::wire::{ClassHostDelay, FlowHeader, Wire, other_end};
 use super::{ClassArrivals, FlowSimulation, FlowTimer, MAX_CONCURRENT, Timers, counters};
 use crate::clock::{Nanos, seconds_to_nanos};
 use crate::jitter::HostProcessingDelay;
@@ -124,10 +124,15 @@ impl FlowSimulation {
         let streams = [StreamPurpose::OffTime, StreamPurpose::Size, StreamPurpose::Connection];
         self.flows.push(Flow::new(record, routes, route_set, streams.map(stream), app));
         self.wire.seen.push(0);
-        // A source without a site is a host of its own.
-        let site = self.config.classes[class].site;
-        let host = site.map_or(index as u32, |site| (site as u32 + 1) << 24 | member);
-        self.wire.hosts.push(host);
+        let FlowClassConfig { site, host, dscp, .. } = &self.config.classes[class];
+        let number = match (host, site) {
+            (Some(host), _) => (1 << 31) + u64::from(*host),
+            (None, Some(site)) => 1 + *site as u64,
+            (None, None) => 0,
+        };
+        let place = if number == 0 { index as u32 } else { member };
+        let client = mix_bits(number << 32 | u64::from(place)) as u32;
+        self.wire.headers.push(FlowHeader { client, dscp: *dscp });
         if self.wire.has_host_delays {
             self.wire.processed_at.push([0; 2]);
         }

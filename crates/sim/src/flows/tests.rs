@@ -6,7 +6,7 @@ use crate::probe::{ClassCell, LINK_CLASS_CELLS, LINK_TOTAL_CELLS, ProbeConfig, T
 use crate::queue::LinkRate;
 use crate::queue::disciplines::{
     AckFilter, BufferAssignment, CakeConfig, CodelConfig, DropPolicy, DrrConfig, FqCodelConfig,
-    Isolation, QueueConfig, TieBreakRule,
+    Isolation, QueueConfig, TieBreakRule, Tins,
 };
 use crate::traffic::{BulkStartTimes, Distribution, Traffic};
 use std::num::{NonZeroU32, NonZeroU64};
@@ -71,6 +71,8 @@ pub(super) fn class(
         traffic,
         tcp: uses_tcp.then(|| tcp(Preset::LinuxCubic)),
         host_noise: 100,
+        host: None,
+        dscp: 0,
     }
 }
 
@@ -437,6 +439,49 @@ fn stopped_flows_send_nothing_and_equal_routes_are_both_used() {
     }
     let carried = early.class(0, ClassCell::Delivered) as f64 * 12e-3 / (2.0 * 20.0 * 3.0);
     assert!((0.97..1.05).contains(&carried), "both links were busy: {carried}");
+}
+
+#[test]
+fn cake_shares_the_line_among_named_hosts_or_flows() {
+    let share_of_one_flow = |isolation| {
+        let rate_bps = NonZeroU64::new(20 * MBIT);
+        let cake = QueueConfig::Cake(CakeConfig { rate_bps, isolation, ..CakeConfig::default() });
+        let of_host =
+            |host, flows| FlowClassConfig { host: Some(host), ..class(flows, &[0], &[], bulk()) };
+        let classes = vec![of_host(0, 1), of_host(1, 2), of_host(1, 2)];
+        let run =
+            Outcome::new(&network(vec![link(100 * MBIT, 10_000, cake)], classes), 40 * SECOND);
+        let (one, four) = (run.goodput(0), run.goodput(1) + run.goodput(2));
+        // 1448 of 1514 bytes at 20 Mbit/s.
+        assert!((18.2..19.2).contains(&(one + four)), "{one} {four}");
+        one / (one + four)
+    };
+    let by_host = share_of_one_flow(Isolation::TripleIsolate);
+    assert!((0.47..0.53).contains(&by_host), "{by_host}");
+    let by_flow = share_of_one_flow(Isolation::Flows);
+    assert!((0.18..0.22).contains(&by_flow), "{by_flow}");
+}
+
+#[test]
+fn voice_tin_of_cake_keeps_marked_messages_short() {
+    let delay_of_calls = |dscp, tins| {
+        let config = CakeConfig { tins, isolation: Isolation::Flowblind, ..CakeConfig::default() };
+        let line = link(5 * MBIT, 10_000, QueueConfig::Cake(config));
+        let calls = FlowTraffic::Messages(MessageTraffic {
+            bytes: Distribution::Constant { value: 200.0 },
+            interval: Distribution::Constant { value: 0.02 },
+            start: at_start(),
+            stop: None,
+        });
+        let calls = FlowClassConfig { dscp, ..class(1, &[0], &[], calls) };
+        let classes = vec![class(4, &[0], &[], bulk()), calls];
+        Outcome::new(&network(vec![line], classes), 30 * SECOND).time(1, TimeKind::Delay, 0.95)
+    };
+    let voice = delay_of_calls(46, Tins::Diffserv3);
+    // One packet of 2.4 ms may be in transmission.
+    assert!(voice < 15.0, "{voice}");
+    assert!(delay_of_calls(0, Tins::Diffserv3) > voice + 4.0);
+    assert!(delay_of_calls(46, Tins::Besteffort) > voice + 4.0);
 }
 
 #[test]

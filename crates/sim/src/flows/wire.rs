@@ -37,6 +37,14 @@ pub(crate) struct LinkRole {
     pub has_queue: bool,
 }
 
+/// What queues see of the packets of a flow.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FlowHeader {
+    /// Host of the client.
+    pub client: u32,
+    pub dscp: u8,
+}
+
 /// A dropped packet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DroppedParcel {
@@ -57,8 +65,7 @@ pub(crate) struct Wire {
     /// The packet that the current event delivers.
     pub delivered: Option<(u32, Ecn)>,
     pub dropped: Vec<DroppedParcel>,
-    /// Host of the client of each flow.
-    pub hosts: Vec<u32>,
+    pub headers: Vec<FlowHeader>,
     /// Connection of each flow whose first packet has reached the headline link.
     pub seen: Vec<u32>,
     /// Host delays by class, and for each flow and end the time at which the host processes the
@@ -81,7 +88,7 @@ impl Wire {
             records_queue: false,
             delivered: None,
             dropped: Vec::new(),
-            hosts: Vec::new(),
+            headers: Vec::new(),
             seen: Vec::new(),
             has_host_delays: host_delays.iter().any(Option::is_some),
             host_delays,
@@ -174,9 +181,13 @@ impl NetworkObserver<u32> for Wire {
 
     fn hosts_of(&self, parcel: &u32) -> [u32; 2] {
         let Parcel { flow, to, .. } = *self.parcels.get(*parcel);
-        let client = self.hosts[flow as usize];
+        let client = self.headers[flow as usize].client;
         // Each source has a server of its own.
         if usize::from(to) == CLIENT { [flow, client] } else { [client, flow] }
+    }
+
+    fn dscp_of(&self, parcel: &u32) -> u8 {
+        self.headers[self.parcels.get(*parcel).flow as usize].dscp
     }
 
     fn ecn_echo_of(&self, parcel: &u32) -> u8 {
@@ -186,18 +197,10 @@ impl NetworkObserver<u32> for Wire {
 
     fn supersedes(&self, newer: &u32, older: &u32) -> bool {
         let [newer, older] = [newer, older].map(|index| self.parcels.get(*index));
-        let is_pure_ack = |parcel: &Parcel| {
-            let Parcel { segment, content, .. } = parcel;
-            let flags = segment.flags;
-            *content == ParcelContent::Segment && segment.len == 0 && !flags.syn && !flags.fin
-        };
-        let (new, old) = (&newer.segment, &older.segment);
-        is_pure_ack(newer)
-            && is_pure_ack(older)
-            && newer.connection == older.connection
-            && old.ack < new.ack
-            && old.options.sacks.is_empty()
-            && old.messages == new.messages
+        newer.content == ParcelContent::Segment
+            && (newer.content, newer.connection) == (older.content, older.connection)
+            && newer.segment.messages == older.segment.messages
+            && newer.segment.supersedes(&older.segment)
     }
 
     #[inline(always)]
