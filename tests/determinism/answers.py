@@ -19,6 +19,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -175,6 +176,8 @@ def compared(case: Case, folder: Path, *, numbers: bool = False) -> tuple[list[s
     if not directory.is_dir():
         return ["not recorded"], []
     before = {path.name: path.read_text() for path in directory.iterdir()}
+    files = {name: before.get(f"file-{name}", text) for name, text in (case.files or {}).items()}
+    case = replace(case, files=files)
     now = {name.replace(os.sep, "+"): text for name, text in recorded(case).items()}
     every = list(differences(before, now))
     if not numbers:

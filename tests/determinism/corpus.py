@@ -1,16 +1,23 @@
-"""Commands that cover every stack, queue, distribution, loss model, hop, engine and paper.
+"""Commands that cover every key, stack, queue, distribution, engine and paper.
 
 ``answers.py`` records their output and files, and compares them after a change. Each case is
 a few commands in a separate folder. A case takes at most a second, except for reproductions.
 """
 
 import json
-import random
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
+from random import Random
 from typing import Any
 
 from tcpcast.scenario.modern_tcp import MODERN_PRESETS
+from tcpcast.scenario.toml import write_toml
+
+sys.path.append(str(Path(__file__).parents[1] / "properties"))
+
+from generated_scenarios import Generator, scenarios_with_each_example
 
 Changes = dict[str, Any]
 Commands = tuple[tuple[str, ...], ...]
@@ -99,19 +106,6 @@ QUEUES: dict[str, Any] = {
     "drr": {"kind": "fq", "scheduler": "drr"},
     "drr-quantum": {"kind": "fq", "scheduler": "drr", "quantum": "4500B", "drop": "longest-head"},
 }
-LOSSES: dict[str, Any] = {
-    "none": "0%",
-    "independent": "3%",
-    "bursts": {"model": "gilbert-elliott", "to_bad": "0.5%", "to_good": "20%"},
-    "bursts-partial": {
-        "model": "gilbert-elliott",
-        "to_bad": "1%",
-        "to_good": "10%",
-        "loss_good": "0.1%",
-        "loss_bad": "60%",
-    },
-    "round": {"model": "rest-of-round", "rate": "2%"},
-}
 DISTRIBUTIONS: dict[str, Any] = {
     "exponential": {"distribution": "exponential", "mean": "{m}", "minimum": "{n}"},
     "ep": {"distribution": "ep", "mean": "{m}", "minimum": "{n}", "alpha": 1.7, "tail": "20%"},
@@ -122,21 +116,9 @@ DISTRIBUTIONS: dict[str, Any] = {
     "uniform": {"distribution": "uniform", "low": "{n}", "high": "{m}"},
     "empirical": {"distribution": "empirical", "values": ["{n}", "{m}"], "weights": [1, 3]},
 }
-MIXED = 60
+COMBINED = 200
 STACKS = ("rfc-reno", "rfc-newreno", "rfc-newreno-patient", "max-plus-reno")
 TODAYS = tuple(MODERN_PRESETS)
-TODAYS_TCP: dict[str, Changes] = {
-    "iw4": {"tcp.initial_window": 4},
-    "each-ack": {"tcp.delayed_acks": False},
-    "no-timestamps": {"tcp.timestamps": False},
-    "exact-timers": {"tcp.rto_granularity": "0s", "tcp.min_rto": "1s"},
-    "threshold-6": {"tcp.duplicate_threshold": 6},
-    "small-window": {"tcp.receiver_window": 6},
-    "red": {"network.bottleneck.queue": "red"},
-    "fq": {"network.bottleneck.queue": "fq"},
-    "bursts": {"network.bottleneck.loss": LOSSES["bursts"]},
-    "cross": {"cross": [{"model": "poisson", "mean": "30%"}]},
-}
 TCP: dict[str, Changes] = {
     "iw10": {"tcp.initial_window": 10},
     "ssthresh": {"tcp.initial_ssthresh": 8},
@@ -157,79 +139,6 @@ TCP: dict[str, Changes] = {
     "on-second": {"tcp.limited_transmit": True, "tcp.rules.limited_transmit_on": "second"},
     "small-window": {"tcp.receiver_window": 6},
 }
-MAX_PLUS: dict[str, Changes] = {
-    "every-ack": {"tcp.rules.max_plus": {"growth": "every-ack"}},
-    "fractions": {"tcp.rules.max_plus": {"whole_halves": False}},
-    "once": {"tcp.rules.max_plus": {"halve_once": True}},
-    "no-timeout": {"tcp.rules.max_plus": {"timeout": False}},
-    "rto-idle": {"tcp.idle_restart": "rto"},
-    "never-idle": {"tcp.idle_restart": "never"},
-    "loss": {"network.bottleneck.loss": "1%"},
-}
-SOURCES: dict[str, Changes] = {
-    "persistent": {"traffic.connection": "persistent"},
-    "persistent-never": {"traffic.connection": "persistent", "tcp.idle_restart": "never"},
-    "persistent-2s": {"traffic.connection": "persistent", "tcp.idle_restart": "2s"},
-    "equilibrium": {"traffic.start": "equilibrium"},
-    "persistent-equilibrium": {"traffic.connection": "persistent", "traffic.start": "equilibrium"},
-    "down": {"traffic.size_rounding": "down"},
-    "correlated": {"traffic.correlation": -0.6},
-    "correlated-up": {"traffic.correlation": 0.4, "traffic.connection": "persistent"},
-    "packet-576": {"network.packet": "576B"},
-    "return-delay": {"network.return_delay": "40ms"},
-    "delays": {
-        "network": {
-            "ingress": {"rate": "100mbit", "delay": "3ms"},
-            "bottleneck": {"rate": "10mbit", "buffer": "150pkt", "delay": "12ms"},
-            "egress": {"rate": "2mbit", "delay": "5ms"},
-        }
-    },
-    "access-loss": {"network.ingress.loss": "1%", "network.egress.loss": "0.5%"},
-    "access-buffers": {"network.ingress.buffer": "5pkt", "network.egress.buffer": "6pkt"},
-    "bytes-buffer": {"network.bottleneck.buffer": "64KiB"},
-    "bdp-buffer": {"network.bottleneck.buffer": "1bdp"},
-    "no-buffer-limit": {"network.bottleneck.buffer": "unlimited"},
-    "goodput-blocks": {"probes.goodput_packets": 5, "probes.goodput_shares": ["99%", "50%"]},
-    "goodput-least": {"probes.goodput_least": "20pkt"},
-    "mser": {"run.warmup": None},
-    "precision": {"run.precision": "5%", "run.replications": 1},
-    "four": {"run.replications": 4},
-    "duration": {"run.transfers": None, "run.duration": "60s"},
-    "seed": {"run.seed": 77},
-}
-HOPS: dict[str, list[Changes]] = {
-    "shared": [
-        {"name": "core", "rate": "40mbit", "delay": "5ms"},
-        {"name": "access", "rate": "10mbit", "buffer": "80pkt", "delay": "5ms"},
-    ],
-    "shared-behind": [
-        {"name": "access", "rate": "10mbit", "buffer": "60pkt", "delay": "5ms"},
-        {"name": "core", "rate": "12mbit", "buffer": "20pkt", "delay": "2ms"},
-    ],
-    "three": [
-        {"name": "a", "rate": "12mbit", "buffer": "40pkt", "delay": "2ms", "loss": "0.2%"},
-        {"name": "b", "rate": "10mbit", "buffer": "40pkt", "delay": "2ms", "queue": "fq"},
-        {"name": "c", "rate": "11mbit", "buffer": "40pkt", "delay": "2ms", "queue": "red"},
-    ],
-    "own": [
-        {"name": "router", "shared": False, "rate": "3mbit", "buffer": "20pkt", "delay": "1ms"},
-        {"name": "access", "rate": "10mbit", "buffer": "80pkt", "delay": "5ms"},
-    ],
-    "own-behind": [
-        {"name": "access", "rate": "10mbit", "buffer": "80pkt", "delay": "5ms"},
-        {"name": "line", "shared": False, "rate": "1500kbit", "buffer": "9pkt", "delay": "4ms"},
-    ],
-    "measured": [
-        {"name": "first", "rate": "15mbit", "buffer": "30pkt", "delay": "5ms", "measured": True},
-        {"name": "access", "rate": "10mbit", "buffer": "60pkt", "delay": "5ms"},
-    ],
-}
-CROSS: dict[str, Changes] = {
-    "poisson": {"model": "poisson", "mean": "40%"},
-    "fgn": {"model": "fgn", "mean": "40%", "sd": "15%", "hurst": 0.8},
-    "pareto": {"model": "pareto", "mean": "40%", "sources": 20, "on": "100ms", "off": "200ms"},
-    "trace": {"model": "trace", "times": [0, 0.1, 0.25], "bytes": [30000, 60000, 9000]},
-}
 FORMULAS: dict[str, tuple[str, ...]] = {
     "web": ("engset",),
     "bulk": (
@@ -242,81 +151,10 @@ FORMULAS: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 
 
-UNCONGESTED: Changes = {
-    "traffic.sources": 600,
-    "network.bottleneck.rate": "40mbit",
-    "network.bottleneck.buffer": "2000pkt",
-}
-FIXED_POINTS: dict[str, Changes] = {
-    "light": UNCONGESTED,
-    "light-replications": {
-        **UNCONGESTED,
-        "run.duration": "700s",
-        "run.replications": 2,
-        "probes.goodput_packets": 10,
-    },
-    "light-red": {**UNCONGESTED, "network.bottleneck.queue": "red"},
-    "droptail": {"network.bottleneck.queue": "droptail"},
-    "arriving": {"network.bottleneck.queue": {"kind": "fq", "drop": "arriving"}},
-    "random": {"network.bottleneck.queue": {"kind": "fq", "drop": "longest", "ties": "random"}},
-    "hops": {
-        "network": {
-            "hop": [
-                {
-                    "name": "line",
-                    "shared": False,
-                    "rate": "1mbit",
-                    "buffer": "15pkt",
-                    "delay": "4ms",
-                },
-                {
-                    "name": "loop",
-                    "rate": "3mbit",
-                    "buffer": "300pkt",
-                    "delay": "5ms",
-                    "queue": {"kind": "fq", "drop": "longest"},
-                },
-                {
-                    "name": "behind",
-                    "shared": False,
-                    "rate": "2mbit",
-                    "buffer": "9pkt",
-                    "delay": "1ms",
-                },
-            ]
-        },
-        "network.bottleneck.rate": None,
-        "network.bottleneck.buffer": None,
-        "cross": [
-            {
-                "hop": "line",
-                "model": "fgn",
-                "mean": "50%",
-                "sd": "25%",
-                "hurst": 0.7,
-                "bin": "100ms",
-            }
-        ],
-    },
-    "bulk": {
-        "traffic": {
-            "kind": "bulk",
-            "flows": 24,
-            "start": {"distribution": "uniform", "low": "0s", "high": "10s"},
-        },
-        "traffic.sources": None,
-        "network.bottleneck.buffer": "10pkt",
-        "network.bottleneck.queue": {"kind": "fq", "buffers": "individual"},
-    },
-}
-"""Fixed points that partly have an answer: with few users, or with individual buffers."""
-
-
 def cases() -> Iterator[Case]:
     """Return all cases, the slow ones last."""
     yield from _packet()
-    yield from _paths()
-    yield from _mixed()
+    yield from _generated()
     yield from _engines()
     yield from _commands()
     yield from _captures()
@@ -359,7 +197,7 @@ def _packet() -> Iterator[Case]:
     yield from _todays()
     yield from _managed()
     yield from _tables()
-    yield from _sources()
+    yield from _rules()
 
 
 MANAGED: dict[str, Any] = {
@@ -375,40 +213,19 @@ MANAGED: dict[str, Any] = {
 
 
 def _managed() -> Iterator[Case]:
-    """Active queue management with classic and modern stacks, marks, a hop and cross traffic."""
+    """Active queue management with stacks that respond to marks in different ways."""
     for name, queue in MANAGED.items():
-        for stack in ("rfc-newreno", "linux-cubic", "linux-bbr", "bbr3", "dctcp"):
+        for stack in ("rfc-newreno", "linux-cubic", "linux-bbr", "dctcp"):
             ecn = {} if stack == "rfc-newreno" else {"tcp.ecn": True}
             changes = {"network.bottleneck.queue": queue, "tcp": {"stack": stack}} | ecn
             yield _run(f"managed-{name}-{stack}", "narrow", changes)
-        changes = {"network.bottleneck.queue": queue, "tcp": {"stack": "linux-cubic", "ecn": True}}
-        yield _run(f"managed-{name}-web", "web", changes)
-        yield _run(f"managed-{name}-short", "short", changes)
-    marking = {"network.bottleneck.queue": "red", "tcp": {"stack": "linux-reno", "ecn": True}}
-    yield _run("managed-red-marks", "narrow", marking)
-    distribution = {"model": "poisson", "mean": "30%"}
-    crossed = {"network.bottleneck.queue": "fq_codel", "cross": [distribution]}
-    yield _run("managed-crossed", "narrow", crossed)
-    hops = [
-        {"name": "near", "rate": "30mbit", "buffer": "60pkt", "queue": "head-drop"},
-        {"name": "far", "rate": "20mbit", "buffer": "60pkt", "queue": "codel"},
-    ]
-    yield _run("managed-hops", "narrow", {"network.bottleneck": None, "network.hop": hops})
 
 
 def _todays() -> Iterator[Case]:
-    """Modern stacks, alone and together with classic ones."""
+    """Modern stacks, and classes of them that start and stop."""
     for stack in TODAYS:
         for traffic in ("web", "narrow", "short", "arriving"):
             yield _run(f"todays-{stack}-{traffic}", traffic, {"tcp": {"stack": stack}})
-    for name, changes in TODAYS_TCP.items():
-        yield _run(f"todays-{name}", "narrow", {"tcp": {"stack": "linux-cubic"}} | changes)
-    persistent = {"tcp": {"stack": "linux-reno"}, "traffic.connection": "persistent"}
-    yield _run("todays-persistent", "web", persistent)
-    for handshake in ("none", "tls13", "tls12"):
-        tcp = {"tcp": {"stack": "linux-cubic", "handshake": handshake}}
-        for traffic in ("web", "narrow", "short", "arriving"):
-            yield _run(f"todays-{handshake}-{traffic}", traffic, tcp)
     times = [{"start": "2s"}, {"stop": "5s"}, {"start": "3s", "stop": "6s"}]
     guests = ("linux-cubic", "linux-bbr", "rfc-newreno")
     classes = [
@@ -416,18 +233,12 @@ def _todays() -> Iterator[Case]:
         for name, span in zip(guests, times, strict=True)
     ]
     yield _run("todays-start-and-stop", "narrow", {"traffic.flows": None, "class": classes})
-    stacks = ("rfc-newreno", "linux-bbr", "linux-cubic", "rfc-sack")
-    classes = [{"name": name, "flows": 2, "tcp": {"stack": name}} for name in stacks]
-    yield _run("todays-beside-classic", "narrow", {"traffic.flows": None, "class": classes})
 
 
 def _tables() -> Iterator[Case]:
     for queue, table in QUEUES.items():
         for traffic in ("web", "narrow", "loop"):
             yield _run(f"queue-{queue}-{traffic}", traffic, {"network.bottleneck.queue": table})
-    for loss, table in LOSSES.items():
-        for traffic in ("web", "bulk", "arriving"):
-            yield _run(f"loss-{loss}-{traffic}", traffic, {"network.bottleneck.loss": table})
     for distribution in DISTRIBUTIONS:
         for key, maximum, minimum in (("off", "1s", "200ms"), ("size", "12pkt", "3pkt")):
             yield _run(
@@ -437,14 +248,10 @@ def _tables() -> Iterator[Case]:
             )
 
 
-def _sources() -> Iterator[Case]:
+def _rules() -> Iterator[Case]:
     for rule, changes in TCP.items():
         for traffic in ("web", "bulk", "short"):
             yield _run(f"tcp-{rule}-{traffic}", traffic, changes)
-    for rule, changes in MAX_PLUS.items():
-        yield _run(f"max-plus-{rule}", "loop", changes)
-    for name, changes in SOURCES.items():
-        yield _run(f"sources-{name}", "web", changes)
 
 
 def filled(distribution: str, maximum: str, minimum: str) -> Any:
@@ -454,46 +261,21 @@ def filled(distribution: str, maximum: str, minimum: str) -> Any:
     )
 
 
-def _paths() -> Iterator[Case]:
-    for hops, tables in HOPS.items():
-        for traffic in ("web", "narrow", "classes"):
-            yield _hops(f"hops-{hops}-{traffic}", traffic, tables, [])
-    for distribution, table in CROSS.items():
-        for queue in ("droptail", "fq", "red"):
-            yield _run(
-                f"cross-{distribution}-{queue}",
-                "web",
-                {"network.bottleneck.queue": queue, "cross": [table]},
-            )
-        router = {"hop": "router", **({} if distribution == "fgn" else {"bin": "10ms"}), **table}
-        yield _hops(f"cross-{distribution}-own", "web", HOPS["own"], [router])
-        yield _hops(f"cross-{distribution}-core", "web", HOPS["shared"], [{"hop": "core", **table}])
+def _generated() -> Iterator[Case]:
+    """Each example of each key, and random combinations, because features may fail only together.
+
+    A comparison reads these scenarios from the recording, so that new keys do not change them.
+    """
+    for name, tables in scenarios_with_each_example():
+        yield _file(f"key-{name}", tables)
+    for number in range(COMBINED):
+        tables = Generator(Random(f"corpus {number}")).combination("10min")
+        yield _file(f"combined-{number:03}", tables)
 
 
-def _mixed() -> Iterator[Case]:
-    """Random combinations, because features may fail only together."""
-    draw = random.Random(20261122)
-    for number in range(MIXED):
-        traffic = draw.choice(["web", "bulk", "narrow", "short", "arriving", "classes"])
-        changes = dict(draw.choice(list(TCP.values())))
-        changes |= draw.choice(list(TCP.values()))
-        changes["tcp.stack"] = draw.choice(STACKS[:3])
-        changes["network.bottleneck.loss"] = draw.choice(list(LOSSES.values()))
-        if traffic != "short":
-            changes["network.bottleneck.queue"] = draw.choice(list(QUEUES.values()))
-            changes["cross"] = [draw.choice(list(CROSS.values()))] if draw.random() < 0.4 else []
-        if traffic == "web":
-            changes |= draw.choice(list(SOURCES.values()))
-            changes["traffic.size"] = filled(draw.choice(list(DISTRIBUTIONS)), "15pkt", "2pkt")
-        changes["run.seed"] = number
-        yield _run(f"mixed-{number:02}-{traffic}", traffic, changes)
-
-
-def _hops(name: str, traffic: str, hops: list[Changes], cross: list[Changes]) -> Case:
-    scenario, base = TRAFFIC[traffic]
-    removed = {key: value for key, value in base.items() if "bottleneck" not in key}
-    changes = {**removed, "network": {"hop": hops}, "cross": cross}
-    return Case(name, (("run", scenario, "--engine=packet", "--json", *settings(changes)),))
+def _file(name: str, tables: Changes) -> Case:
+    command = ("run", "scenario.toml", "--engine=packet", "--json")
+    return Case(name, (command,), {"scenario.toml": write_toml(tables)})
 
 
 def _engines() -> Iterator[Case]:
@@ -514,8 +296,6 @@ def _engines() -> Iterator[Case]:
     for scheme in (0, 1, 2):
         for conditional in (False, True):
             yield _fixed_point(f"{scheme}-{conditional}", scheme, {}, conditional=conditional)
-        for name, changes in FIXED_POINTS.items():
-            yield _fixed_point(f"{name}-{scheme}", scheme, changes)
 
 
 def _fixed_point(name: str, scheme: int, changes: Changes, **more: Any) -> Case:

@@ -356,11 +356,15 @@ class Generator:
 
     def _change(self, tables: Tables) -> None:
         """Set a random key to a random value, or remove it."""
-        table, key, schema = self._random.choice(list(self._keys(self._root, tables)))
+        table, key, schema = self._random.choice(self.keys(tables))
         if key in table and self._random.random() < LEFT_OUT_AGAIN:
             del table[key]
         else:
             table[key] = self._value(schema)
+
+    def keys(self, tables: Tables) -> list[tuple[Tables, str, Schema]]:
+        """Return each key that a scenario has or may have: its table, its name and its schema."""
+        return list(self._keys(self._root, tables))
 
     def _keys(self, schema: Schema, table: Tables) -> Iterator[tuple[Tables, str, Schema]]:
         """Yield each present or possible key of a table and of the tables below it."""
@@ -504,6 +508,19 @@ class Generator:
             return chr(self._random.randint(*value))
         digits = value is _constants.CATEGORY_DIGIT
         return self._random.choice("0123456789") if digits else ""
+
+
+def scenarios_with_each_example(bases: Sequence[Tables] = BASES) -> Iterator[tuple[str, Tables]]:
+    """Yield a name and a valid scenario for each example of each key that a base may have."""
+    generator = Generator(Random(0))
+    for number, base in enumerate(bases):
+        for index, (_, key, schema) in enumerate(generator.keys(base)):
+            for at, example in enumerate(schema.get("examples", [])):
+                tables = copy.deepcopy(base)
+                table, _, _ = generator.keys(tables)[index]
+                table[key] = example
+                if is_valid(tables):
+                    yield f"{key}-{number}-{index}-{at}", tables
 
 
 def is_valid(tables: Tables) -> bool:
