@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from tcpcast.errors import Suggestion, SuggestionSyntax, UnknownMetric, refusal_text
+from tcpcast.errors import Suggestion, UnknownMetric, refusal_text
 from tcpcast.metrics import METRICS
 
 if TYPE_CHECKING:
@@ -130,10 +130,10 @@ class Note:
         """Return the full text."""
         return self.text()
 
-    def text(self, names: SuggestionSyntax | None = None) -> str:
+    def text(self) -> str:
         """Return the full text, with suggestions in the syntax of a front end."""
         why = self.why + ", ".join(self.metrics) if self.named else self.why
-        return refusal_text(why, self.suggestions, names)
+        return refusal_text(why, self.suggestions)
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields as JSON data, without an empty list of suggestions."""
@@ -242,9 +242,9 @@ class Answer:
         """Reason why the engine does not apply, with its suggestions; None if it applies."""
         return None if self.applies else self.refusal()
 
-    def refusal(self, names: SuggestionSyntax | None = None) -> str:
+    def refusal(self) -> str:
         """Return the reason for a refusal, with suggestions in the syntax of a front end."""
-        return refusal_text(self.reason, self.suggestions, names)
+        return refusal_text(self.reason, self.suggestions)
 
     @property
     def warnings(self) -> list[str]:

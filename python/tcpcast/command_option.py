@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from tcpcast.errors import with_names
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
@@ -47,7 +49,8 @@ class Option:
     metavar
         Placeholder of the value; "" for an option without a value.
     help
-        Line of ``--help``, or a function that returns it, for a text that is slow to compute.
+        Line of ``--help``, in which other options are in braces (``{--rtt}``); or a function that
+        returns the line, for a text that is slow to compute.
     custom_flag
         Spelling of the option on the command line, if it does not follow from the name.
     type
@@ -85,8 +88,8 @@ class Option:
 
     @property
     def help_text(self) -> str:
-        """Line of ``--help``."""
-        return self.help if isinstance(self.help, str) else self.help()
+        """Line of ``--help``, with the front end's words for other options."""
+        return with_names(self.help) if isinstance(self.help, str) else self.help()
 
     @property
     def value_type(self) -> Any:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -15,20 +17,24 @@ class TcpcastError(Exception):
 
     exit_code = 2
 
+    def lines(self) -> list[tuple[str, str]]:
+        """Return the key or option of each error ("" without one), and its line of the message."""
+        return [("", line) for line in str(self).splitlines()]
+
 
 class UnitError(TcpcastError, ValueError):
     """A quantity that cannot be read, such as a bare ``10mbps``."""
 
 
 class InputError(NamedTuple):
-    """One error of a scenario: the dotted key ("" without a key), and the message."""
+    """One error of the input: the dotted key or the option ("" without one), and the message."""
 
     key: str
     message: str
 
     def __str__(self) -> str:
-        """Return the line of a message."""
-        return f"{self.key}: {self.message}" if self.key else self.message
+        """Return the line of a message, with the front end's word for the key."""
+        return f"{name_of(self.key)}: {self.message}" if self.key else self.message
 
 
 class ScenarioError(TcpcastError, ValueError):
@@ -36,17 +42,20 @@ class ScenarioError(TcpcastError, ValueError):
 
     Parameters
     ----------
-    *faults
+    *errors
         Errors, each with one line of the message; a text is an error without a key.
+    key
+        Key of the errors without a key, whose text already names it.
     """
 
-    def __init__(self, *errors: InputError | str) -> None:
+    def __init__(self, *errors: InputError | str, key: str = "") -> None:
         super().__init__("\n".join(map(str, errors)))
         self.errors = [f if isinstance(f, InputError) else InputError("", f) for f in errors]
+        self._lines = [(each.key or key, str(each)) for each in self.errors]
 
-    def renamed(self, names: Mapping[str, str]) -> ScenarioError:
-        """Return the error with keys replaced, for example by option names."""
-        return ScenarioError(*(f._replace(key=names.get(f.key, f.key)) for f in self.errors))
+    def lines(self) -> list[tuple[str, str]]:
+        """Return the key of each error, and its line in the words of the front end."""
+        return self._lines
 
 
 class CaptureError(TcpcastError, ValueError):
@@ -67,6 +76,30 @@ class CaptureError(TcpcastError, ValueError):
 
 class DomainError(TcpcastError, ValueError):
     """An argument of a model outside its domain; the message names the argument and the reason."""
+
+
+class OptionError(DomainError):
+    """A value of an option that cannot be used.
+
+    Parameters
+    ----------
+    option
+        The option, such as ``--rtt``.
+    message
+        The error and its correction.
+    """
+
+    def __init__(self, option: str, message: str) -> None:
+        super().__init__(option, message)
+        self.option, self.message = option, message
+
+    def __str__(self) -> str:
+        """Return the message with the front end's word for the option."""
+        return str(InputError(self.option, self.message))
+
+    def lines(self) -> list[tuple[str, str]]:
+        """Return the option and the line."""
+        return [(self.option, str(self))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,39 +126,89 @@ class Suggestion:
         return {name: value for name, value in fields.items() if value}
 
 
-class SuggestionSyntax:
-    """Syntax of suggestions in a scenario file and in Python; front ends have subclasses."""
+@dataclass(frozen=True, slots=True)
+class Words:
+    """Names of keys, options and engines in texts: those of the terminal and of scenario files.
 
-    def engine(self, name: str) -> str:
-        """Return the request for an engine."""
-        return f"use engine {name}"
+    Each front end has a subclass, so that no front end reads or replaces words of a text.
 
-    def feed(self, name: str) -> str:
-        """Return the request for a feed."""
-        return f"use --feed {name}"
+    Parameters
+    ----------
+    options
+        Options by the key of a scenario that they set.
+    """
+
+    options: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+    def option(self, flag: str) -> str:
+        """Return the name of an option, which is given as typed on the command line."""
+        return flag
 
     def key(self, key: str) -> str:
         """Return the name of a key."""
-        return key
+        return self.option(self.options[key]) if key in self.options else key
 
     def assignment(self, key: str, value: Any) -> str:
         """Return the assignment of a key."""
-        return f"{self.key(key)} = {json.dumps(value)}"
+        if key in self.options:
+            return f"{self.options[key]} {value}"
+        written = f"{key}={value}" if self.options else f"{key} = {json.dumps(value)}"
+        return f"--set {written}" if self.options else written
 
-    def text(self, suggestions: Iterable[Suggestion]) -> str:
+    def suggestions(self, suggestions: Iterable[Suggestion]) -> str:
         """Return suggestions as the end of a sentence; "" without suggestions."""
         return ", or ".join(dict.fromkeys(" and ".join(self._parts(each)) for each in suggestions))
 
     def _parts(self, suggestion: Suggestion) -> Iterator[str]:
         if suggestion.engine:
-            yield self.engine(suggestion.engine)
+            yield f"use engine {suggestion.engine}"
         if suggestion.feed:
-            yield self.feed(suggestion.feed)
+            yield f"use {self.option('--feed')} {suggestion.feed}"
         changes = suggestion.changes.items()
         if written := [self.assignment(*each) for each in changes if each[1] is not None]:
             yield f"write {' and '.join(written)}"
         if omitted := [self.key(key) for key, value in changes if value is None]:
             yield f"leave {' and '.join(omitted)} out"
+
+
+_TERMINAL = Words()
+_words: ContextVar[Words] = ContextVar("_words", default=_TERMINAL)
+
+
+@contextmanager
+def speaking(words: Words) -> Iterator[None]:
+    """Use the words of a front end in all texts that are made meanwhile."""
+    token = _words.set(words)
+    try:
+        yield
+    finally:
+        _words.reset(token)
+
+
+@contextmanager
+def naming_options(options: Mapping[str, str]) -> Iterator[None]:
+    """Name options instead of the keys that they set, in the words of the present front end."""
+    with speaking(replace(_words.get(), options=options)):
+        yield
+
+
+def name_of(name: str) -> str:
+    """Return the front end's word for a dotted key, or for an option such as ``--rtt``."""
+    words = _words.get()
+    return words.option(name) if name.startswith("--") else words.key(name)
+
+
+def assignment_of(key: str, value: Any) -> str:
+    """Return the assignment of a key in the words of the front end."""
+    return _words.get().assignment(key, value)
+
+
+def with_names(text: str) -> str:
+    """Return a text whose options in braces, such as ``{--rtt}``, have the front end's words."""
+    first, *parts = text.split("{--")
+    return first + "".join(
+        name_of(f"--{flag}") + rest for flag, _, rest in (part.partition("}") for part in parts)
+    )
 
 
 class NotApplicable(TcpcastError):  # noqa: N818 - an answer of its own kind rather than a fault
@@ -148,11 +231,9 @@ class NotApplicable(TcpcastError):  # noqa: N818 - an answer of its own kind rat
         return refusal_text(self.reason, self.suggestions)
 
 
-def refusal_text(
-    reason: str, suggestions: Iterable[Suggestion], names: SuggestionSyntax | None = None
-) -> str:
-    """Return a reason with its suggestions in the syntax of a front end."""
-    return "; ".join(filter(None, (reason, (names or SuggestionSyntax()).text(suggestions))))
+def refusal_text(reason: str, suggestions: Iterable[Suggestion]) -> str:
+    """Return a reason with its suggestions in the words of the front end."""
+    return "; ".join(filter(None, (reason, _words.get().suggestions(suggestions))))
 
 
 class _UnknownName(TcpcastError, KeyError):  # noqa: N818 - as below

@@ -87,7 +87,7 @@ class PathOptionValues:
     )
     size: str | None = _option_field(
         "SIZE",
-        "Predict the time of a transfer of this size; with --flows, of this total.",
+        "Predict the time of a transfer of this size; with {--flows}, of this total.",
         keys=("traffic.size",),
         example="10KB..1MB",
         form_field=FormField(

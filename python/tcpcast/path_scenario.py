@@ -17,10 +17,10 @@ from tcpcast.engines.formula.collect_inputs import (
 )
 from tcpcast.engines.registry import Formula
 from tcpcast.engines.stack_support import SupportLevel, get_stack_support
-from tcpcast.errors import InputError, ScenarioError, TcpcastError, UnitError
+from tcpcast.errors import OptionError, ScenarioError, UnitError, name_of
 from tcpcast.models.cubic import CUBIC_BETA, CUBIC_C
 from tcpcast.models.domain import DOMAINS, LOSS_RATIO, TIMEOUT_TIME_SHARE
-from tcpcast.path_option_definitions import OPTIONS_BY_KEY, PATH_OPTIONS
+from tcpcast.path_option_definitions import PATH_OPTIONS
 from tcpcast.ranges import DEFAULT_POINTS, is_range
 from tcpcast.scenario import Scenario
 from tcpcast.scenario.changes import apply_changes
@@ -124,7 +124,10 @@ def ask_path(
     """
     ranges = {n: text for n, text in values.items() if PATH_OPTIONS[n].example and is_range(text)}
     if points is not None and not ranges:
-        raise TcpcastError("--points: no option is a range; write, for example, --loss 0.01%..10%")
+        raise OptionError(
+            "--points",
+            f"no option is a range; write, for example, {name_of('--loss')} 0.01%..10%",
+        )
     per_range = DEFAULT_POINTS if points is None else points
     varied = {PATH_OPTIONS[name].keys[0]: f"{text} {per_range}" for name, text in ranges.items()}
     _check_ranges(varied)
@@ -133,9 +136,10 @@ def ask_path(
     amount_bytes = None
     if values.get("size") is not None and not all(_is_transfer(c, packet=packet) for c in corners):
         if ranges:
-            raise TcpcastError(
-                "--size: a range requires one flow that sends one file, not a total of several "
-                "flows or of a long transfer; omit --size, or the range"
+            raise OptionError(
+                "--size",
+                "a range requires one flow that sends one file, not a total of several flows or "
+                f"of a long transfer; omit {name_of('--size')}, or the range",
             )
         amount_bytes = round(_read_size_pkts(values) * _payload_bytes(values))
         corners = [{**values, "size": None}]
@@ -177,7 +181,10 @@ def _check_ranges(varied: Mapping[str, str]) -> None:
     from tcpcast.sweeps.axes import read_range_axis  # noqa: PLC0415 - only for ranges
 
     for key, text in varied.items():
-        read_range_axis(key, text, OPTIONS_BY_KEY[key]).to_axis()
+        try:
+            read_range_axis(key, text, name_of(key)).to_axis()
+        except ScenarioError as error:
+            raise ScenarioError(str(error), key=key) from None
 
 
 def _payload_bytes(values: Mapping[str, Any]) -> int:
@@ -188,13 +195,13 @@ def _payload_bytes(values: Mapping[str, Any]) -> int:
     try:
         size = units.parse_bytes(f"{text.strip()}B" if text.strip().isdecimal() else text)
     except UnitError as error:
-        raise ScenarioError(InputError("--mss", str(error))) from None
+        raise OptionError("--mss", str(error)) from None
     if not 1 <= size <= MAX_MSS:
         message = (
             f"{units.quote(text)} is not the payload of a packet; write a size from "
             f'"1B" to "{MAX_MSS}B"'
         )
-        raise ScenarioError(InputError("--mss", message))
+        raise OptionError("--mss", message)
     return size
 
 
@@ -238,10 +245,11 @@ def _make_scenario(values: Mapping[str, Any], changes: Mapping[str, Any]) -> Sce
         if units.is_bare_number(end):
             packets = units.format_packets(units.parse_packets(end))
             message = f"{units.quote(end)} has no unit; write {packets} or {packets[:-3]}B"
-            raise ScenarioError(InputError("--size", message))
+            raise OptionError("--size", message)
     if rate == "unlimited" and values.get("buffer") is not None:
-        raise ScenarioError(
-            InputError("--buffer", "a link without a rate has no queue; write --rate 100mbit")
+        raise OptionError(
+            "--buffer",
+            f"a link without a rate has no queue; write {name_of('--rate')} 100mbit",
         )
     typed = {**values, "mss": f"{_payload_bytes(values) + _header_bytes(values)}B"}
     if rate != "unlimited":
@@ -261,10 +269,7 @@ def _make_scenario(values: Mapping[str, Any], changes: Mapping[str, Any]) -> Sce
         for key in row.keys
         if not key.startswith("traffic.")
     }
-    try:
-        return Scenario.from_dict(apply_changes(apply_changes(tables, given), changes))
-    except ScenarioError as error:
-        raise error.renamed(OPTIONS_BY_KEY) from None
+    return Scenario.from_dict(apply_changes(apply_changes(tables, given), changes))
 
 
 def list_formulas(scenario: Scenario) -> list[str]:
@@ -311,7 +316,8 @@ def _refuse_simulation(packets: float) -> Answer:
     return Answer(
         "packet",
         status=Status.NOT_APPLICABLE,
-        reason=f"a simulation takes about {seconds:,.0f} s, and runs only with --packet",
+        reason=f"a simulation takes about {seconds:,.0f} s, and runs only with "
+        f"{name_of('--packet')}",
     )
 
 

@@ -143,7 +143,7 @@ def test_formula_outside_its_domain_gives_no_answer(monkeypatch: pytest.MonkeyPa
     assert (plan.value, plan.exit_code, plan.bracket) == (None, 1, (230, 231))
     text = verdict_text(plan.findings)
     assert text.startswith("The formula engset gives no answer: ")
-    assert "use --engine packet" in text
+    assert "use engine packet" in text
     assert not plan.to_json()["trusted"]
 
 
@@ -426,7 +426,7 @@ def test_flat_curve_is_undecided(simulated: Install) -> None:
     text = verdict_text(plan.findings)
     assert "lies between" in text
     assert "too short for a narrower range" in text
-    assert any("--set run.transfers=" in warning for warning in map(str, plan.warnings))
+    assert any("run.transfers = " in warning for warning in map(str, plan.warnings))
 
 
 @pytest.mark.parametrize("after", [0, 1, 2, 3, 6])

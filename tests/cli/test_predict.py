@@ -332,3 +332,11 @@ def test_requested_engines_run_without_the_formulas(monkeypatch: pytest.MonkeyPa
     question = ask_path(path, engines=["bbr-bound"])
     assert (question.engines, question.refused) == (["bbr-bound"], [])
     assert ask_path(path, engines=["pftk"], packet=True).engines == ["pftk", "packet"]
+
+
+def test_notes_name_options_instead_of_keys(capsys: Capture) -> None:
+    """Regression: the notes named tcp.initial_window, which the user did not write."""
+    path = ("--rtt", "60ms", "--loss", "5%", "--rate", "2mbit", "--rwnd", "4KB", "--all")
+    out = " ".join(predict(capsys, *path, "--stack", "linux-cubic").split())
+    assert "--iw is above --rwnd, which therefore limits the initial window" in out
+    assert "use --stack linux-reno" in out

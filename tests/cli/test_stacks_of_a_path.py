@@ -62,7 +62,7 @@ def test_hint_lists_stacks_that_formulas_support(capsys: Capture) -> None:
     out = " ".join(run_tcpcast(capsys, *path).split())
     assert out.count("because they model the window of Reno, not of linux-cubic") == 1
     out = " ".join(run_tcpcast(capsys, "predict", *LONG_PATH).split())
-    assert 'parallel-cumulative (use tcp.stack = "linux-reno" or "pftk-reno")' in out
+    assert "parallel-cumulative (use --stack linux-reno or --stack pftk-reno)" in out
 
 
 def test_path_without_rate_has_no_sizing(capsys: Capture) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import tcpcast
+from tcpcast.errors import naming_options
 
 ONE = tcpcast.load("one-path")
 ANSWER = tcpcast.run(ONE, ["pftk"])[0]
@@ -55,8 +56,9 @@ def test_scenario_error_contains_input_errors() -> None:
     errors = caught.value.errors
     assert {error.key for error in errors} == set(changes)
     assert str(caught.value).splitlines() == [f"{key}: {message}" for key, message in errors]
-    renamed = caught.value.renamed({"network.rtt": "--rtt"})
-    assert {error.key for error in renamed.errors} == {"--rtt", "network.bottleneck.rate"}
+    with naming_options({"network.rtt": "--rtt"}):
+        lines = [str(error) for error in errors]
+    assert [line.split(":")[0] for line in lines] == ["--rtt", "network.bottleneck.rate"]
     copied = pickle.loads(pickle.dumps(caught.value))  # errors of other processes
     assert copied.errors == errors
     with pytest.raises(tcpcast.ScenarioError) as caught:

@@ -66,7 +66,7 @@ MAY_IMPORT = {
     "verdict": ANSWERING | {"compare"},
     "plan": ANSWERING | {"command_option", "interrupts", "path_option_definitions"},
     "ranges": QUESTION,
-    "command_option": set[str](),
+    "command_option": {"errors"},
     "path_option_definitions": {"command_option"},
     # The process from which workers are forked.
     "forkserver": set[str](),

@@ -3,6 +3,7 @@
 import re
 import shlex
 from dataclasses import replace
+from html import unescape
 from html.parser import HTMLParser
 from typing import Any
 
@@ -186,3 +187,9 @@ def test_no_value_reads_a_file_of_the_machine(page: Page, value: str) -> None:
 def test_messages_contain_no_escape_characters(page: Page) -> None:
     _, message = page.error("predict", rtt="\x1b]0;x\x07<b>")
     assert "\x1b" not in message
+
+
+def test_notes_name_the_labels_of_fields(page: Page) -> None:
+    """Regression: notes named keys of a scenario, which the form does not have."""
+    text = unescape(page.answer("predict", rtt="60ms", loss="5%", rate="2mbit", rwnd="4KB")["page"])
+    assert '"Initial window" is above "Receiver window", which therefore limits' in text

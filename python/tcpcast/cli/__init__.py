@@ -20,12 +20,15 @@ from tcpcast.cli import complete
 from tcpcast.cli.commands import COMMANDS
 from tcpcast.cli.streams import (
     ErrorRecordingStream,
+    Message,
+    collect_message,
+    print_error,
     print_message,
     redirect_to_null_device,
     replace_standard_streams,
 )
 from tcpcast.cli.typer_commands import TopCommands, build_command
-from tcpcast.errors import MachineError, TcpcastError
+from tcpcast.errors import MachineError, TcpcastError, name_of
 from tcpcast.interrupts import INTERRUPTED_EXIT_CODE, NO_ANSWER_TEXT, Interrupts
 
 if TYPE_CHECKING:
@@ -95,8 +98,7 @@ def _run_and_get_exit_code(
     try:
         return function()
     except TcpcastError as error:
-        text = str(error).replace("\n", "\n  ")  # scenario errors have one line each
-        print_message(text)
+        print_error(error)
         return error.exit_code
     except MemoryError:
         print_message("out of memory; raise the limit (ulimit -v)")
@@ -205,6 +207,10 @@ def _run_command_line(arguments: list[str]) -> int:
         path = getattr(getattr(usage, "ctx", None), "command_path", _command_path(arguments))
         message = _unknown_option_message(arguments, usage) or usage.format_message()
         message = message.replace(": Value error, ", ": ")
+        parameter = getattr(usage, "param", None)
+        key = "" if parameter is None else parameter.opts[0]
+        text = f"{name_of(key)}: {usage.message}" if key else message
+        collect_message(Message(key, text, is_error=True))
         print(f"{path}: {message}", file=sys.stderr)
         print(f"Try '{path} --help'.", file=sys.stderr)
         return 2

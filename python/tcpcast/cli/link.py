@@ -13,7 +13,7 @@ from tcpcast.cli.streams import print_message
 from tcpcast.command_option import options_by_key
 from tcpcast.emulation.launch import run_link
 from tcpcast.engines.kernel.config import path_configuration
-from tcpcast.errors import MachineError, ScenarioError, TcpcastError
+from tcpcast.errors import MachineError, ScenarioError, TcpcastError, naming_options
 from tcpcast.output import atomic_file, check_file_is_writable
 from tcpcast.report.emulated_link import link_lines
 from tcpcast.report.json import encode
@@ -114,13 +114,11 @@ def _link_scenario(
     changed = {**given, **parse_assignments(changes or ())}
     if seed is not None:
         changed["run.seed"] = seed
-    try:
+    with naming_options(options_by_key(LINK.options)):
         if file is not None:
             scenario = load(file, changes=changed)
         else:
             scenario = Scenario.from_dict(apply_changes(_link_tables(changed), changed))
-    except ScenarioError as error:
-        raise error.renamed(options_by_key(LINK.options)) from None
     _check_scenario_is_one_link(scenario)
     return scenario
 

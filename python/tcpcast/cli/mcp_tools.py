@@ -233,7 +233,7 @@ def _option_values(name: str, value: Any, row: Option) -> Iterator[str]:
 def _options_by_argument(rows: Iterable[Option]) -> dict[str, Option]:
     """Return options by the names of their arguments; positional arguments are left out."""
     return {
-        row.flag.removeprefix("--").replace("-", "_"): replace(row, help=CHANGES_HELP)
+        row.flag.removeprefix("--").replace("-", "_"): replace(row, help=lambda: CHANGES_HELP)
         if _is_changes(row)
         else row
         for row in rows
@@ -251,7 +251,7 @@ def tools_by_name() -> dict[str, Tool]:
     )
 
     def scenario(row: Option) -> dict[str, Option]:
-        return {SCENARIO: replace(row, help=scenario_help)}
+        return {SCENARIO: replace(row, help=lambda: scenario_help)}
 
     def planned(file: Option, *rows: Option) -> dict[str, Option]:
         more = CHANGES, SEED, TABLES_OPTION
@@ -312,8 +312,7 @@ INSTRUCTIONS = (
     "and simulation, simulates scenarios, and plans buffers, rates and populations. Call "
     "`captures` first to see which files exist, then `trace` for each. The resource "
     "tcpcast://schema is the JSON Schema of a scenario, and tcpcast://engines lists the engines "
-    "with their domains. Messages name options of the command line: --delayed-acks is the argument "
-    "`delayed_acks`. " + UNITS_HELP + " " + TRUST_HELP
+    "with their domains. " + UNITS_HELP + " " + TRUST_HELP
 )
 """Instructions of the server, which a client shows to its agent."""
 

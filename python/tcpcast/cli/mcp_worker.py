@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tcpcast.cli.worker import run_words
-from tcpcast.errors import TcpcastError
+from tcpcast.errors import TcpcastError, Words
 from tcpcast.interrupts import INTERRUPTED_EXIT_CODE
 
 if TYPE_CHECKING:
@@ -29,6 +29,20 @@ CAPTURE_MAGIC = frozenset(
 )
 """First bytes of a pcap file in both byte orders and units of time, and of a pcapng file."""
 GZIP_MAGIC, ZSTD_MAGIC = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+
+
+class ToolWords(Words):
+    """Words for agents: an option is an argument of a tool, a key is one of ``set``."""
+
+    def option(self, flag: str) -> str:
+        """Return the name of the argument."""
+        return flag.removeprefix("--").replace("-", "_")
+
+    def assignment(self, key: str, value: Any) -> str:
+        """Return an argument with its value."""
+        if key in self.options:
+            return f"{self.key(key)} = {json.dumps(value)}"
+        return f"set = {json.dumps({key: value})}"
 
 
 def run_command(request: Mapping[str, Any]) -> dict[str, str]:
@@ -50,9 +64,15 @@ def run_command(request: Mapping[str, Any]) -> dict[str, str]:
     refusal = "no file may be read; start tcpcast mcp with --folder DIR"
     if folder is not None:
         refusal = f"outside the folder {folder} of tcpcast mcp; name a file in this folder"
-    code, output, messages, _ = run_words(
-        request["words"], folder=folder, refusal=refusal, limit_s=limit_s, text=request["text"]
+    code, output, collected, _ = run_words(
+        request["words"],
+        folder=folder,
+        refusal=refusal,
+        limit_s=limit_s,
+        speech=ToolWords(),
+        text=request["text"],
     )
+    messages = "\n".join(each.text for each in collected)
     if code == INTERRUPTED_EXIT_CODE:
         kind = "incomplete" if output else "no"
         messages = f"{kind} answer: {interruption_reason(limit_s)}"

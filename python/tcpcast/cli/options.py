@@ -6,7 +6,7 @@ from typing import Literal
 
 from tcpcast.cli.complete import complete_engine_list, complete_scenario_key, complete_scenario_name
 from tcpcast.command_option import Argument, Option
-from tcpcast.errors import TcpcastError, UnitError
+from tcpcast.errors import OptionError, TcpcastError, UnitError
 from tcpcast.units import parse_duration
 
 FILE = Argument(
@@ -66,9 +66,9 @@ def read_positive_duration(flag: str, text: str, example: str) -> float:
     try:
         seconds = parse_duration(text)
     except UnitError as error:
-        raise UnitError(f"{flag}: {error}") from None
+        raise OptionError(flag, str(error)) from None
     if seconds == 0:
-        raise UnitError(f"{flag}: must be above 0, not {text}; write, for example, {example}")
+        raise OptionError(flag, f"must be above 0, not {text}; write, for example, {example}")
     return seconds
 
 

@@ -17,10 +17,11 @@ from tcpcast import output
 from tcpcast.cli.commands import CAPTURES, COMMANDS
 from tcpcast.cli.options import FILE
 from tcpcast.cli.plan_options import list_plan_options
+from tcpcast.cli.streams import Message
 from tcpcast.cli.worker import Result, file_name, run_words
 from tcpcast.command_option import REQUIRED, Argument
-from tcpcast.errors import TcpcastError
-from tcpcast.path_option_definitions import PATH_OPTIONS
+from tcpcast.errors import TcpcastError, Words, naming_options, speaking, with_names
+from tcpcast.path_option_definitions import OPTIONS_BY_KEY, PATH_OPTIONS
 from tcpcast.path_scenario import list_formulas, make_path_scenario
 from tcpcast.plan.questions import QUESTIONS
 from tcpcast.ranges import Quantity, expand_range
@@ -42,6 +43,7 @@ from tcpcast.sweeps.axes import QUANTITY_KINDS, common_quantity_kind, value_as_t
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from contextlib import AbstractContextManager
 
     from tcpcast.command_option import Option
     from tcpcast.report.document import Document
@@ -127,17 +129,13 @@ class Form:
         """Return the JSON form for the page."""
 
         def describe(fields: Sequence[Field]) -> list[dict[str, Any]]:
-            shown = ("name", "label", "default", "steps", "choices", "more")
-            return [
-                {name: getattr(each, name) for name in shown}
-                | {"hint": _with_labels(each.hint, self.fields)}
-                for each in fields
-            ]
+            shown = ("name", "label", "default", "steps", "choices", "more", "hint")
+            return [{name: getattr(each, name) for name in shown} for each in fields]
 
         return {
             "name": self.name,
             "title": self.title,
-            "hint": _with_labels(self.hint, self.fields),
+            "hint": self.hint,
             "fields": describe(self.fields),
             "scenarios": {name: describe(fields) for name, fields in self.by_scenario.items()},
             "file": self.takes_file,
@@ -182,6 +180,23 @@ class Form:
     def has_curve(self) -> bool:
         """True if the command can run over the values of a field."""
         return self.command[0] in {"predict", "run"}
+
+
+@dataclass(frozen=True, slots=True)
+class FieldWords(Words):
+    """Words of a form: the label of its field instead of an option.
+
+    Parameters
+    ----------
+    labels
+        Labels by option.
+    """
+
+    labels: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+    def option(self, flag: str) -> str:
+        """Return the label in quotation marks; an option without a field keeps its name."""
+        return f'"{self.labels[flag]}"' if flag in self.labels else flag
 
 
 class FieldError(TcpcastError):
@@ -244,6 +259,10 @@ class Request(NamedTuple):
         names = [*list_formulas(self._scenario()), *["packet"] * self.simulated]
         return [",".join(names)] if names else []
 
+    def options_by_key(self) -> dict[str, str]:
+        """Return the options of a path by key; empty if the fields are keys of a scenario."""
+        return {} if "file" in self.values else OPTIONS_BY_KEY
+
     def _scenario(self) -> Scenario:
         """Return the scenario whose formulas are requested."""
         given = {n: text for n, text in self.values.items() if self.is_given(n, text)}
@@ -282,9 +301,13 @@ def answer(request: Request, folder: str, limit_s: float) -> dict[str, Any]:
             sink.write(f"{share:.4f}")
             sink.flush()
 
+        speech = FieldWords(
+            labels={name: each.label for each in request.fields.values() for name in each.names}
+        )
         run = partial(
             run_words,
             folder=folder,
+            speech=speech,
             refusal="the page reads only packaged scenarios and uploaded captures",
             limit_s=limit_s,
             on_progress=report_progress,
@@ -297,17 +320,20 @@ def answer(request: Request, folder: str, limit_s: float) -> dict[str, Any]:
             "messages": "",
         }
         try:
-            for engine in request.engines():
+            with speaking(speech), naming_options(request.options_by_key()):
+                engines = request.engines()
+            for engine in engines:
                 words = request.words(engine)
                 result = run([words[0], *_report_words(words, figures=bool(figures))])
                 if result.documents:
                     found = _report(result, words)
                     break
-                error = _error_of(request, result.messages or result.output)
+                error = _error_of(request, result.messages)
                 if request.command[0] != "plan" or request.simulated or error["field"]:
                     return {"error": error}
         except TcpcastError as refusal:
-            return {"error": _error_of(request, str(refusal))}
+            lines = [Message(key, text, is_error=True) for key, text in refusal.lines()]
+            return {"error": _error_of(request, lines)}
     positions = {name: each.position(request.values[name]) for name, each in request.fields.items()}
     return {**found, "positions": positions}
 
@@ -322,7 +348,7 @@ def _report(result: Result, words: Sequence[str]) -> dict[str, str]:
         "verdict": _verdict(document),
         "page": page,
         "command": shlex.join(["tcpcast", *words]),
-        "messages": _plain_messages(result.messages),
+        "messages": "\n".join(each.text for each in result.messages),
     }
 
 
@@ -339,30 +365,20 @@ def _verdict(document: Document) -> str:
     return "" if first is None else first.lead + first.text
 
 
-def _plain_messages(text: str) -> str:
-    return re.sub(r"^tcpcast[^:\n]*: ", "", text, flags=re.MULTILINE)
+def _error_of(request: Request, messages: Sequence[Message]) -> dict[str, str]:
+    """Return the errors of a command, or else its messages, and the field of the first error."""
+    errors = [each for each in messages if each.is_error] or messages
+    by_name = {name: each.name for each in request.fields.values() for name in each.names}
+    keys = [key for each in errors for key in _keys_above(each.key) if key in by_name]
+    text = "\n".join(each.text for each in errors) or "the command printed no answer"
+    return {"message": text, "field": by_name[keys[0]] if keys else ""}
 
 
-def _error_of(request: Request, text: str) -> dict[str, str]:
-    """Return the message of a command with labels instead of options, and the named field."""
-    message = _plain_messages(text).partition("\nTry 'tcpcast")[0]
-    by_name = {name: each for each in request.fields.values() for name in each.names}
-    named = [
-        name
-        for name in by_name
-        if re.match(rf"(Invalid value for )?\W*{re.escape(name)}\b", message)
-    ]
-    field_name = by_name[max(named, key=len)].name if named else ""
-    return {"message": _with_labels(message, request.fields.values()), "field": field_name}
-
-
-def _with_labels(text: str, fields: Iterable[Field]) -> str:
-    """Return a text with the labels of fields instead of options."""
-    for each in fields:
-        for name in each.names:
-            if name.startswith("--"):
-                text = re.sub(rf"(?<![\w-]){re.escape(name)}(?![\w-])", f'"{each.label}"', text)
-    return text
+def _keys_above(key: str) -> Iterator[str]:
+    """Yield a dotted key and the tables above it, the longest first."""
+    while key:
+        yield key
+        key = key.rpartition(".")[0]
 
 
 def _slider(low: str, high: str, *between: str) -> tuple[str, ...]:
@@ -400,17 +416,28 @@ def _stacks() -> dict[str, str]:
     return {name: describe_stack(name) for name in names}
 
 
+def _label(row: Option) -> str:
+    if row.form_field is not None:
+        return row.form_field.label
+    if row.name == "stack":
+        return "TCP stack"
+    return row.flag.removeprefix("--").replace("-", " ").capitalize()
+
+
+def _speaking_of_fields(rows: Iterable[Option]) -> AbstractContextManager[None]:
+    """Use the labels of fields in the hints of a form."""
+    return speaking(FieldWords(labels={row.flag: _label(row) for row in rows}))
+
+
 def _option_field(row: Option, example: str = "") -> Field:
     """Return the field of an option; its initial value is that of an example of the command."""
     page = row.form_field
     choices = dict.fromkeys(map(str, get_args(row.type)), "") if not _takes_text(row) else {}
-    default, label = "", row.flag.removeprefix("--").replace("-", " ").capitalize()
-    if page is not None:
-        default, label = page.default, page.label
+    default, label = "" if page is None else page.default, _label(row)
     if not row.metavar:
         choices = {"no": "", "yes": ""}
     if row.name == "stack":
-        choices, default, label = _stacks(), COMMON_STACKS[0], "TCP stack"
+        choices, default = _stacks(), COMMON_STACKS[0]
     words = example.split()
     default = words[words.index(row.flag) + 1] if row.flag in words[:-1] else default
     steps = _slider_around(default)
@@ -493,11 +520,9 @@ def make_forms() -> dict[str, Form]:
     for command in COMMANDS.values():
         if not command.form_title:
             continue
-        fields = [
-            scenario if row is FILE else _option_field(row)
-            for row in command.inputs
-            if row.name not in INPUTS_WITHOUT_FIELD
-        ]
+        rows = [row for row in command.inputs if row.name not in INPUTS_WITHOUT_FIELD]
+        with _speaking_of_fields(rows):
+            fields = [scenario if row is FILE else _option_field(row) for row in rows]
         forms.append(
             Form(
                 command.name,
@@ -510,11 +535,10 @@ def make_forms() -> dict[str, Form]:
             )
         )
     for name, question in QUESTIONS.items():
-        fields = [
-            _option_field(row, question.example)
-            for row in list_plan_options(question)
-            if not isinstance(row, Argument)
-        ]
+        rows = [row for row in list_plan_options(question) if not isinstance(row, Argument)]
+        with _speaking_of_fields(rows):
+            fields = [_option_field(row, question.example) for row in rows]
+            about = with_names(f"{question.summary} {question.about}")
         keys: dict[str, tuple[Field, ...]] = {}
         if not question.required_path_options:  # the path is a scenario
             fields.append(scenario)
@@ -527,7 +551,7 @@ def make_forms() -> dict[str, Form]:
             Form(
                 f"plan-{name}",
                 question.text[0].upper() + question.text[1:],
-                f"{question.summary} {question.about}",
+                about,
                 ("plan", name),
                 tuple(fields),
                 keys,

@@ -15,8 +15,15 @@ from tcpcast.cli.group import Commands
 from tcpcast.cli.plan_options import COMMON, list_plan_options, read_target, select_given
 from tcpcast.cli.streams import ignore_broken_pipe, print_message
 from tcpcast.cli.typer_commands import set_signature
-from tcpcast.errors import TcpcastError
-from tcpcast.path_option_definitions import PATH_OPTIONS
+from tcpcast.errors import (
+    InputError,
+    OptionError,
+    ScenarioError,
+    name_of,
+    naming_options,
+    with_names,
+)
+from tcpcast.path_option_definitions import OPTIONS_BY_KEY, PATH_OPTIONS
 from tcpcast.plan.questions import QUESTIONS
 
 if TYPE_CHECKING:
@@ -36,7 +43,7 @@ def _add_command(question: Question) -> None:
     set_signature(run, (CONTEXT_OPTION, *list_plan_options(question), *COMMON))
     app.command(
         question.name,
-        help=f"{question.summary}\n\n{question.about}",
+        help=with_names(f"{question.summary}\n\n{question.about}"),
         epilog=f"Example: tcpcast plan {question.name} {question.example}",
     )(run)
 
@@ -55,9 +62,10 @@ def _read_scenario(
     if file is None:
         return _make_path_scenario(question, given, changes, values["seed"])
     for name in given:
-        raise TcpcastError(
-            f"{PATH_OPTIONS[name].flag}: the scenario {file} already describes the path; omit "
-            "this option, or change the scenario with --set KEY=VALUE"
+        raise OptionError(
+            PATH_OPTIONS[name].flag,
+            f"the scenario {file} already describes the path; omit this, or change the scenario "
+            f"with {name_of('--set')} KEY=VALUE",
         )
     placeholders = {
         PATH_OPTIONS[name].keys[0]: value for name, value in question.placeholders.items()
@@ -74,20 +82,22 @@ def _make_path_scenario(
 
     for row in question.required_path_options:
         if row.name not in given:
-            raise TcpcastError(
-                f"{row.flag}: missing; write {row.flag} {row.example}, or name a scenario"
+            raise OptionError(
+                row.flag, f"missing; write {name_of(row.flag)} {row.example}, or name a scenario"
             )
     options = {**question.placeholders, **given}
     for name, text in options.items():
         if isinstance(text, str) and is_range(text):
-            raise TcpcastError(
-                f"--{name}: must be one value; only `tcpcast predict` supports ranges"
+            raise OptionError(
+                PATH_OPTIONS[name].flag,
+                "must be one value; only `tcpcast predict` supports ranges",
             )
     # The losses determine the duration of the simulations.
     changed = {"run.max_wall": "unlimited", **changes}
     if seed is not None:
         changed["run.seed"] = seed
-    return make_path_scenario(options).with_changes(changed)
+    with naming_options(OPTIONS_BY_KEY):
+        return make_path_scenario(options).with_changes(changed)
 
 
 def _check_changes(question: Question, changes: Mapping[str, Any], scenario: Scenario) -> None:
@@ -105,7 +115,9 @@ def _check_changes(question: Question, changes: Mapping[str, Any], scenario: Sce
         patterns += [f"network.hop.{each}.{last}" for each in (at, hop.name)]
     for key in changes:
         if any(fnmatchcase(key, pattern) for pattern in patterns):
-            raise TcpcastError(f"--set {key}: plan {question.name} solves for this key; omit it")
+            raise ScenarioError(
+                InputError(key, f"plan {question.name} solves for this key; omit it")
+            )
 
 
 def _run_plan(question: Question, context: typer.Context, values: dict[str, Any]) -> None:

@@ -8,8 +8,8 @@ from tcpcast.cli.reports import typed_command_text
 from tcpcast.cli.run import answer_scenario
 from tcpcast.cli.scenario_args import read_engine_option
 from tcpcast.cli.streams import print_message
-from tcpcast.errors import TcpcastError
-from tcpcast.path_option_definitions import PATH_OPTIONS
+from tcpcast.errors import OptionError, naming_options
+from tcpcast.path_option_definitions import OPTIONS_BY_KEY, PATH_OPTIONS
 from tcpcast.path_scenario import ask_path
 from tcpcast.scenario import parse_assignments
 
@@ -19,9 +19,15 @@ if TYPE_CHECKING:
 _SWEEP_OPTIONS = {"feed", "plot", "form", "out", "force", "as_csv", "as_json"}
 
 
-def predict(  # noqa: PLR0913 - one parameter per option
-    *,
+def predict(*, context: typer.Context, **values: Any) -> None:
+    """Answer the scenario of the path like `run`, or `sweep` for ranges."""
+    with naming_options(OPTIONS_BY_KEY):
+        _answer_path(context, **values)
+
+
+def _answer_path(  # noqa: PLR0913 - one parameter per option
     context: typer.Context,
+    *,
     packet: bool,
     count: int | None,
     engine: list[str] | None,
@@ -29,7 +35,6 @@ def predict(  # noqa: PLR0913 - one parameter per option
     seed: int | None,
     **how: Any,
 ) -> None:
-    """Answer the scenario of the path like `run`, or `sweep` for ranges."""
     path = {name: how.pop(name) for name in PATH_OPTIONS}
     changed = parse_assignments(changes or ()) | ({} if seed is None else {"run.seed": seed})
     engines = read_engine_option(engine)
@@ -49,8 +54,8 @@ def predict(  # noqa: PLR0913 - one parameter per option
 
     for name, value in how.items():
         if name not in _SWEEP_OPTIONS and value:
-            raise TcpcastError(
-                f"--{name.replace('_', '-')} needs single values, but an option is a range"
+            raise OptionError(
+                f"--{name.replace('_', '-')}", "needs single values, but an option is a range"
             )
     for each in question.refused:
         print_message(f"{each.engine}: {each.refusal()}")

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tcpcast.errors import ScenarioError, TcpcastError
+from tcpcast.errors import OptionError, ScenarioError
 from tcpcast.scenario import load, parse_assignments
 from tcpcast.scenario.loading import MAX_FILE_BYTES, parse_scenario
 
@@ -74,14 +74,14 @@ def read_engine_option(engine: Sequence[str] | None) -> list[str] | None:
 
     Raises
     ------
-    TcpcastError
+    OptionError
         A name is empty.
     """
     if not engine:
         return None
     names = [name.strip() for part in engine for name in part.split(",")]
     if not all(names):
-        raise TcpcastError(
-            f"--engine: '{','.join(engine)}' contains an empty name; separate names by commas"
+        raise OptionError(
+            "--engine", f"'{','.join(engine)}' contains an empty name; separate names by commas"
         )
     return list(dict.fromkeys(names))

@@ -11,12 +11,14 @@ import errno
 import os
 import sys
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TextIO, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TextIO, cast
 
 from tcpcast.sanitize import escape_control_characters
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from tcpcast.errors import TcpcastError
 
 
 class ErrorRecordingStream:
@@ -102,9 +104,36 @@ class FailingClosedStream:
         raise OSError(errno.EBADF, "it is closed")
 
 
+class Message(NamedTuple):
+    """A message of a command: the key or option of an error ("" without one), and the text."""
+
+    key: str
+    text: str
+    is_error: bool = False
+
+
+collected: list[Message] | None = None
+"""Messages of the command in this process, if it is a worker: front ends read data, no text."""
+
+
 def print_message(message: object) -> None:
     """Print a message of the program to standard error."""
+    collect_message(Message("", str(message)))
     print(f"tcpcast: {message}", file=sys.stderr)
+
+
+def print_error(error: TcpcastError) -> None:
+    """Print an error to standard error, one line per error of a scenario."""
+    lines = error.lines()
+    for key, text in lines:
+        collect_message(Message(key, text, is_error=True))
+    print("tcpcast:", "\n  ".join(text for _, text in lines), file=sys.stderr)
+
+
+def collect_message(message: Message) -> None:
+    """Add a message to those of the worker."""
+    if collected is not None:
+        collected.append(message)
 
 
 def ignore_broken_pipe() -> None:

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tcpcast import protected_inputs
-from tcpcast.cli import progress, reports
-from tcpcast.errors import TcpcastError, WorkerDied
+from tcpcast.cli import progress, reports, streams
+from tcpcast.errors import TcpcastError, WorkerDied, speaking
 
 if sys.platform != "win32":
     import resource
@@ -29,6 +29,8 @@ if sys.platform != "win32":
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from tcpcast.cli.streams import Message
+    from tcpcast.errors import Words
     from tcpcast.report.document import Document
 
 GRACE_S = 10.0
@@ -42,7 +44,7 @@ class Result(NamedTuple):
 
     code: int
     output: str
-    messages: str
+    messages: list[Message]
     documents: list[Document]
 
 
@@ -116,6 +118,7 @@ def run_words(  # noqa: PLR0913 - limits by name
     folder: str | None,
     refusal: str,
     limit_s: float,
+    speech: Words,
     text: str = "",
     on_progress: Callable[[float], None] | None = None,
 ) -> Result:
@@ -131,6 +134,8 @@ def run_words(  # noqa: PLR0913 - limits by name
         Reason and advice in the error for another file.
     limit_s
         Time in seconds after which the command is interrupted.
+    speech
+        Words of the front end in messages and in the result.
     text
         Text of standard input.
     on_progress
@@ -150,15 +155,15 @@ def run_words(  # noqa: PLR0913 - limits by name
 
     out, err = io.StringIO(), io.StringIO()
     sys.stdin = io.StringIO(text)
-    progress.listener, reports.documents = on_progress, []
+    progress.listener, reports.documents, streams.collected = on_progress, [], []
     try:
-        with redirect_stdout(out), redirect_stderr(err):
+        with redirect_stdout(out), redirect_stderr(err), speaking(speech):
             code = main(list(words))
     except MemoryError:
         raise TcpcastError("out of memory; use a smaller scenario or capture") from None
     finally:
         alarm.cancel()
-    return Result(code, out.getvalue(), err.getvalue().strip(), reports.documents)
+    return Result(code, out.getvalue(), streams.collected, reports.documents)
 
 
 def _restrict_files_and_memory(folder: str | None, refusal: str) -> None:

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 DEFAULT_SETTINGS = FixedPoint.model_validate({})
 
-ALTERNATIVE_ENGINES_TEXT = "use --engine packet, or --engine mean-field for a large population"
+ALTERNATIVE_ENGINES_TEXT = "use engine packet, or engine mean-field for a large population"
 
 
 def fixed_point(scenario: Scenario, options: RunOptions) -> Answer:

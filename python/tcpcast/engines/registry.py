@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tcpcast.answer import Note, texts_to_notes
-from tcpcast.errors import DomainError, NotApplicable, Suggestion
+from tcpcast.errors import DomainError, NotApplicable, Suggestion, name_of
 from tcpcast.units import format_rate
 
 if TYPE_CHECKING:
@@ -293,7 +293,7 @@ def warn_about_varying_path(scenario: Scenario, *, accepts_measured: bool) -> li
             warnings.append(
                 f"{key}: the model includes the rate of the policer ({mean}), but not its drops, "
                 "which greatly reduce the rate of TCP; check with engine packet"
-                + (", or --feed measured" if accepts_measured else "")
+                + (f", or {name_of('--feed')} measured" if accepts_measured else "")
             )
         else:
             warnings.append(f"{key}: the model assumes a constant rate of {mean} (the mean)")

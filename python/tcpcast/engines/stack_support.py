@@ -21,12 +21,12 @@ from tcpcast.engines.registry import (
     models_congestion_control,
     presets_covered_by_reno_model,
 )
+from tcpcast.errors import assignment_of
 from tcpcast.scenario.classic_tcp import TAHOE
 from tcpcast.scenario.modern_stacks import MODERN_STACKS
 from tcpcast.scenario.modern_tcp import get_congestion_control
 from tcpcast.scenario.tcp import STACKS
 from tcpcast.scenario.tcp_rules import MAX_PLUS
-from tcpcast.units import quote
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -169,7 +169,7 @@ def omitted_formulas_text(*scenarios: Scenario, requested: Collection[str] = ())
     if not back:
         return ""
     parts = "; ".join(
-        f"{', '.join(names)} (use tcp.stack = {' or '.join(map(quote, presets))})"
+        f"{', '.join(names)} (use {' or '.join(assignment_of('tcp.stack', p) for p in presets)})"
         for presets, names in back.items()
     )
     return (

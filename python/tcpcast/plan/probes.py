@@ -12,7 +12,7 @@ from tcpcast import units
 from tcpcast.answer import Metric
 from tcpcast.engines import RunOptions, answer
 from tcpcast.engines.formula.collect_inputs import loss_limited_pps
-from tcpcast.errors import NotApplicable
+from tcpcast.errors import NotApplicable, name_of
 from tcpcast.scenario.modern_tcp import RATE_BASED
 from tcpcast.scenario.traffic import OnOff, Transfers
 
@@ -58,9 +58,9 @@ class Probes:
     """Runs of one scenario for values of the varied quantity.
 
     ``read`` returns the metric that is compared with the target of ``goal``. ``share`` is the
-    length of a run, relative to the scenario's run. The total time is limited to the scenario's
-    ``run.max_wall``. ``fixed_changes`` are changes of all runs. A formula (``is_exact``) has no
-    seed and no interval.
+    length of a run, relative to the scenario's run, and ``warm_up_s`` its minimum warm-up (None for
+    that of the scenario). The total time is limited to the scenario's ``run.max_wall``.
+    ``fixed_changes`` are changes of all runs. A formula (``is_exact``) has no seed and no interval.
     """
 
     varied: Varied
@@ -71,6 +71,7 @@ class Probes:
     fixed_changes: Mapping[str, Any] = field(default_factory=dict)
     is_exact: bool = False
     share: float = 1.0
+    warm_up_s: float | None = None
     answers: dict[float, Answer] = field(default_factory=dict)
     metrics: dict[float, Metric] = field(default_factory=dict)
 
@@ -81,9 +82,10 @@ class Probes:
             options = replace(options, deadline=options.compute_deadline(self.varied.scenario))
         self.options = options
 
-    def with_share(self, share: float) -> Probes:
+    def with_share(self, share: float, warm_up_s: float | None = None) -> Probes:
         """Return probes of another length, without results."""
-        return replace(self, share=share, answers={}, metrics={})
+        warm_up_s = self.warm_up_s if warm_up_s is None else warm_up_s
+        return replace(self, share=share, warm_up_s=warm_up_s, answers={}, metrics={})
 
     def measure(self, value: float) -> float:
         """Return the metric at a value; simulate at the first call.
@@ -187,6 +189,7 @@ class Probes:
             return changes | {"run.transfers": max(math.ceil(share * run.transfers), enough)}
         warm_up = run.warmup_s or 0.0
         measured = share * ((run.duration_s or 0.0) - warm_up)
+        warm_up = max(warm_up, self.warm_up_s or 0.0)
         measured = max(measured, 1.2 * MIN_FILES / _files_per_s(scenario) / run.replications)
         if any(each.traffic.kind == "bulk" for each in scenario.populations):
             warm_up, measured = _extend_for_losses(scenario, warm_up, measured, self.share)
@@ -242,7 +245,7 @@ def _extend_for_losses(
     if shortest * total_pps > MAX_START_PACKETS:
         raise NotApplicable(
             f"each simulation would take more than {shortest * total_pps / 1e6:,.0f} million "
-            "packets; use a lower rate, or a formula (--engine)"
+            f"packets; use a lower rate, or a formula ({name_of('--engine')})"
         )
     if not first:
         return warm_up, measured

@@ -159,14 +159,16 @@ _MEAN_RATE = Option(
     "rate", "RATE", "Minimum of the mean rate of a user during a transfer.", example="200kbit"
 )
 _SHARE = Option(
-    "share", "RATIO", "Share of files whose goodput must exceed --above.", example="95%"
+    "share", "RATIO", "Share of files whose goodput must exceed {--above}.", example="95%"
 )
-_ABOVE = Option("above", "RATE", "Minimum goodput of these files (see --share).", example="500kbit")
+_ABOVE = Option(
+    "above", "RATE", "Minimum goodput of these files (see {--share}).", example="500kbit"
+)
 _TIME = Option("time", "TIME", "Maximum of the mean time per file.", example="2s")
 _UTILISATION = Option("utilisation", "RATIO", "Minimum utilisation of the link.", example="95%")
 _ABOUT_POPULATIONS = (
-    "The target is a mean rate (--rate), a share of files above a goodput (--share and --above), "
-    "or a mean time per file (--time)."
+    "The target is a mean rate ({--rate}), a share of files above a goodput ({--share} and "
+    "{--above}), or a mean time per file ({--time})."
 )
 
 
@@ -269,7 +271,7 @@ _ROWS = (
     Question(
         name="streams",
         summary="Find the number of parallel flows that fill a link.",
-        about="Describe the path either by --rate, --rtt and other options, or by a scenario.",
+        about="Describe the path either by {--rate}, {--rtt} and other options, or by a scenario.",
         example="--rate 1gbit --rtt 100ms --loss 0.01%",
         text="smallest number of parallel flows",
         key="flows",
@@ -305,8 +307,8 @@ _ROWS = (
     Question(
         name="max-loss",
         summary="Find the maximum loss ratio for a goodput.",
-        about="Describe the path either by --rtt and other options, or by a scenario (the loss of "
-        "its bottleneck is ignored).",
+        about="Describe the path either by {--rtt} and other options, or by a scenario (the loss "
+        "of its bottleneck is ignored).",
         example="--goodput 50mbit --rtt 80ms",
         text="largest loss",
         key="network.bottleneck.loss",

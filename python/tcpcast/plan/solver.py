@@ -18,7 +18,7 @@ from tcpcast.engines.formula.path_requirements import (
     path_requirement_texts,
 )
 from tcpcast.engines.registry import Formula, check_packet_sizes_are_equal
-from tcpcast.errors import DomainError, NotApplicable
+from tcpcast.errors import DomainError, NotApplicable, assignment_of, name_of
 from tcpcast.plan.probes import Probes, SimulationStopped
 from tcpcast.plan.questions import FILE_GOODPUT, QUESTIONS, TIME_PER_FILE, argument_name
 from tcpcast.plan.result import Plan
@@ -42,6 +42,9 @@ runs are longer in each further stage, up to the length of the scenario's run.""
 
 SUFFICIENT_WIDTH = 0.15
 """Relative width of the answer's interval at which the search ends before its last stage."""
+
+NEAREST_RUNS = 4
+"""Number of runs near an answer, of which more than half must have an interval."""
 
 MAX_EXCESS_SCATTER = 1.5
 """Ratio of the runs' scatter to their own intervals above which a note reports it."""
@@ -213,7 +216,7 @@ def _metric_of_target(target: Target, scenario: Scenario) -> str:
         )
     if target.metric != TIME_PER_FILE and scenario.isolated_transfers is not None:
         raise NotApplicable(
-            "transfers on an idle path have only a time per file; use --time, or add "
+            f"transfers on an idle path have only a time per file; use {name_of('--time')}, or add "
             "traffic.arrivals"
         )
     if target.metric == FILE_GOODPUT:
@@ -306,15 +309,21 @@ def read_file_goodput(answer: Answer, *, share: float, name: str | None) -> Metr
 
 def _search(plan: Plan, runs: Probes) -> None:
     """Search in stages of growing length, and insert the answer into the plan."""
-    stages = [runs]
+    stages: list[Probes] = [runs]
+    result: SearchResult | None = None
     try:
         if not runs.is_exact:
             runs = stages[0] = runs.with_share(_first_share(runs))
             _check_easiest_value(runs)
         result = search_from_start(runs, runs.varied.start)
-        while not runs.is_exact and not _is_precise(result):
+        while not runs.is_exact and not (
+            _is_precise(result) and _have_intervals_near(runs, result)
+        ):
             # Runs longer than the scenario's are only for answers that are undecided otherwise.
             longer = runs.with_share(runs.share * STAGE_FACTOR)
+            if runs.share >= 1 and not _have_intervals_near(runs, result):
+                # The runs may drift, so that the start of a run counts for less than its end.
+                longer = runs.with_share(longer.share, runs.varied.scenario.run.duration_s)
             is_long = longer.share > STAGE_FACTOR and not result.undecided
             if is_long or not longer.is_longer_than(runs, result.value):
                 break
@@ -338,8 +347,10 @@ def _search(plan: Plan, runs: Probes) -> None:
     if runs.is_exact:  # a formula is judged at its answer, not where the search passed
         shown = [each for value, each in runs.answers.items() if value == plan.value]
     found = merge_run_warnings(shown, {plan.metric, "file_goodput"})
-    # The interval of a found answer is from the scatter of the runs, not from their own intervals.
-    plan.warnings += [n for n in found if plan.value is None or n.kind not in INTERVAL_NOTES]
+    # The interval of a found answer is from the scatter of the runs, not from their own intervals,
+    # unless these are withheld: the scatter does not show that all runs drift.
+    kept = result is None or plan.value is None or not _have_intervals_near(runs, result)
+    plan.warnings += [note for note in found if kept or note.kind not in INTERVAL_NOTES]
 
 
 def _first_share(runs: Probes) -> float:
@@ -350,6 +361,18 @@ def _first_share(runs: Probes) -> float:
         return 1 / STAGE_FACTOR if scenario.has_random_loss else 1.0
     packets = runs.estimate_packets()
     return min(1.0, STAGE_PACKETS / packets) if packets > 0 else 1.0
+
+
+def _have_intervals_near(runs: Probes, result: SearchResult) -> bool:
+    """Return True if more than half of the runs nearest to an answer have an interval.
+
+    A run of one size of file, or at a limit of the search, needs none.
+    """
+    if runs.is_exact or result.at_limit:
+        return True
+    near = sorted(runs.metrics, key=lambda value: abs(value - result.value))[:NEAREST_RUNS]
+    with_interval = sum(runs.metrics[value].low is not None for value in near)
+    return 2 * with_interval > len(near)
 
 
 def _is_precise(result: SearchResult) -> bool:
@@ -482,13 +505,12 @@ def _undecided_reason(runs: Probes, result: SearchResult) -> str:
         why = f"the standard error of the runs is too large for an answer of {runs.varied.name}"
         wide = (result.high - result.low) / max(result.max_width, 1e-300)
         times = min(max(2, math.ceil(wide**2)), MAX_LENGTH_FACTOR)
+    longer: tuple[str, Any] = ("run.transfers", times * (run.transfers or 0))
     if run.duration_s is not None:
-        longer = f"run.duration={units.format_duration(times * run.duration_s)}"
-    else:
-        longer = f"run.transfers={times * (run.transfers or 0)}"
+        longer = ("run.duration", units.format_duration(times * run.duration_s))
     if runs.varied.scenario.isolated_transfers is not None:
-        longer = "traffic.count=10000"
-    return f"{why}; simulate longer, for example --set {longer}"
+        longer = ("traffic.count", 10_000)
+    return f"{why}; simulate longer, for example {assignment_of(*longer)}"
 
 
 def _buffer_size_text(scenario: Scenario, value: float) -> str:

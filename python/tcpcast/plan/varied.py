@@ -8,7 +8,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from tcpcast import units
-from tcpcast.errors import DomainError, NotApplicable, ScenarioError
+from tcpcast.errors import NotApplicable, OptionError, ScenarioError, name_of
 from tcpcast.scenario.rate import TokenBucket
 from tcpcast.scenario.traffic import MAX_SOURCES
 
@@ -226,12 +226,12 @@ def _write_arrivals(rate: float) -> str:
 
 
 def check_class(scenario: Scenario, name: str, known: Mapping[str, Any]) -> None:
-    """Raise DomainError unless a class exists and is one of the known ones."""
+    """Raise OptionError unless a class exists and is one of the known ones."""
     if not scenario.classes:
-        raise DomainError("--class: the scenario has no classes; omit the option")
+        raise OptionError("--class", "the scenario has no classes; omit this")
     if name not in known:
         written = " or ".join(map(units.quote, known))
-        raise DomainError(f"--class: {units.quote(name)} is not such a class; use {written}")
+        raise OptionError("--class", f"{units.quote(name)} is not such a class; use {written}")
 
 
 def _growth_notes(scenario: Scenario, counts: Mapping[str, float]) -> list[str]:
@@ -243,7 +243,7 @@ def _growth_notes(scenario: Scenario, counts: Mapping[str, float]) -> list[str]:
         text = f"Only class {next(iter(counts))} grows"
     else:
         each = ", ".join(f"{name} {count:,.6g}" for name, count in counts.items())
-        text = f"The classes grow in proportion ({each}); --class selects a single class"
+        text = f"The classes grow in proportion ({each}); {name_of('--class')} selects one of them"
     unchanged = f"; unchanged: {', '.join(others)}" if others else ""
     return [f"{text}{unchanged}."]
 

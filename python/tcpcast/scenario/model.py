@@ -20,7 +20,7 @@ from pydantic import (
 from pydantic_core import InitErrorDetails
 
 from tcpcast import units
-from tcpcast.errors import ScenarioError
+from tcpcast.errors import ScenarioError, name_of
 from tcpcast.metrics import METRICS
 from tcpcast.scenario.aqm import ManagedQueue
 from tcpcast.scenario.changes import apply_changes, check_changes, copy_as_plain_tables
@@ -735,7 +735,7 @@ def warn_about_population(scenario: Scenario, group: Population) -> list[str]:
         )
     if tcp.initial_window > tcp.receiver_window:
         texts.append(
-            "tcp.initial_window is above tcp.receiver_window, which therefore "
-            "limits the initial window"
+            f"{name_of('tcp.initial_window')} is above {name_of('tcp.receiver_window')}, which "
+            "therefore limits the initial window"
         )
     return texts

@@ -21,7 +21,7 @@ from tcpcast.engines.formula.input_types import (
     make_step,
 )
 from tcpcast.engines.registry import check_packet_sizes_are_equal
-from tcpcast.errors import NotApplicable, Suggestion
+from tcpcast.errors import NotApplicable, Suggestion, name_of
 from tcpcast.models.cubic import CUBIC_BETA, cubic_response
 from tcpcast.models.domain import EXPECTED_LOSSES, LOSS_RATIO, QUEUE_FILL, T0_RTTS, WINDOW_BDPS
 from tcpcast.scenario.loss import Bernoulli, GilbertElliott
@@ -186,7 +186,7 @@ def _require_specified_loss(
     if any(isinstance(on.link.loss, GilbertElliott) for on in group.route):
         warnings.append(
             "the formula needs the ratio of loss indications, which is smaller than the mean of "
-            f"the specified correlated loss ({loss:.4g}); use --feed measured"
+            f"the specified correlated loss ({loss:.4g}); use {name_of('--feed')} measured"
         )
     return make_step("p", loss, "1", keys)
 

@@ -23,6 +23,7 @@ from tcpcast.drift import (
 )
 from tcpcast.engines.packet.size_moments import mean_drawn_size_pkts, rare_size_share_of_square_mean
 from tcpcast.engines.packet.unfinished_transfers import replace_by_lower_bounds
+from tcpcast.errors import assignment_of, name_of
 from tcpcast.metrics import LOSS_INDICATIONS, METRICS
 from tcpcast.readable_units import count_text, time_text
 from tcpcast.scenario.distributions import Distribution
@@ -781,14 +782,16 @@ def _longer_run_advice(scenario: Scenario) -> str:
     """Return the advice to make the run longer: the present run becomes the warm-up."""
     run = scenario.run
     if run.transfers is not None:
-        return f"run longer (run.transfers = {RUN_LENGTH_FACTOR * run.transfers})"
+        longer = assignment_of("run.transfers", RUN_LENGTH_FACTOR * run.transfers)
+        return f"run longer ({longer})"
     if run.duration_s is None:
         return f"run {RUN_LENGTH_FACTOR} times as long"
     present, longer = (
         format_duration(float(f"{s:.6g}"))
         for s in (run.duration_s, RUN_LENGTH_FACTOR * run.duration_s)
     )
-    return f'run longer (run.duration = "{longer}", run.warmup = "{present}")'
+    changes = {"run.duration": longer, "run.warmup": present}
+    return f"run longer ({', '.join(assignment_of(*each) for each in changes.items())})"
 
 
 LOSSLESS_STAGE, FIRST_RECOVERY_STAGE = 0, 1
@@ -847,7 +850,7 @@ def no_steady_state_reason(
         )
     return (
         f"no steady state: {' and '.join(parts)}; run longer (run.duration), or limit the window "
-        "(tcp.receiver_window)"
+        f"({name_of('tcp.receiver_window')})"
     )
 
 
