@@ -33,6 +33,10 @@ MAIN_METRICS = {
     "on-off": "connection_rate_bps",
     "transfers": "completion_time_s",
     "bulk": "goodput_bps",
+    "requests": "latency_p95_s",
+    "messages": "delay_p95_s",
+    "ping": "delay_p95_s",
+    "stream": "stall_ratio",
 }
 """The metric of the verdict by kind of traffic, without a handshake: see :func:`main_metric`."""
 
@@ -425,14 +429,33 @@ def class_metrics(answer: Answer) -> dict[str, dict[str, Metric]]:
     table = answer.tables["by_class"]
     metrics = [name for name in table if name in METRICS]
     files = table.get("mean_size_pkts", [0.0] * len(table["name"]))
-    # A class without files, for example with endless flows, has no completion times.
+    # A class without files, for example with endless flows, has no completion times; in a network,
+    # classes differ in their links and metrics.
+    may_lack = "by_link" in answer.tables
     return {
         str(label): {
             name: _metric_from_cell(answer, table, name, row)
             for name in metrics
-            if not math.isnan(files[row]) or not math.isnan(table[name][row])
+            if not (may_lack or math.isnan(files[row])) or not math.isnan(table[name][row])
         }
         for row, label in enumerate(table["name"])
+    }
+
+
+LINK_PREFIX = "link."
+"""Beginning of the name of a link among the names of classes."""
+
+
+def link_metrics(answer: Answer) -> dict[str, dict[str, Metric]]:
+    """Return the metrics of each link of a network, by ``link.`` and the name of the link."""
+    table = answer.tables.get("by_link", {})
+    return {
+        f"{LINK_PREFIX}{label}": {
+            name: _metric_from_cell(answer, table, name, row)
+            for name in table
+            if name in METRICS and not math.isnan(table[name][row])
+        }
+        for row, label in enumerate(table.get("link", ()))
     }
 
 

@@ -25,7 +25,7 @@ ScenarioFeature = Literal[
 ]
 """Features of a scenario; ``engines/packet/scenario_features.py`` tests them."""
 
-ClassColumnGroup = Literal["transfers", "bottleneck", "sender"]
+ClassColumnGroup = Literal["transfers", "bottleneck", "sender", "times"]
 """Groups of columns of table ``by_class``, in their order."""
 
 

@@ -18,6 +18,14 @@ if TYPE_CHECKING:
 
 LOSS_INDICATIONS: Counters = ("fast_retransmits", "timeout_sequences")
 
+PERCENTAGES = (50, 95, 99)
+PERCENTILE_TIMES: dict[str, tuple[str, tuple[str, ...]]] = {
+    "rtt": ("TCP's RTT samples", ()),
+    "delay": ("the one-way delay of messages and the RTT of pings", ("messages", "ping")),
+    "latency": ("the time of requests, or of the segments of a stream", ("requests", "stream")),
+}
+"""Times with percentiles: their meaning, and the traffic whose report begins with them."""
+
 METRICS: dict[str, MetricDefinition] = {
     "connection_rate_bps": MetricDefinition(
         unit="bit/s",
@@ -263,6 +271,36 @@ METRICS: dict[str, MetricDefinition] = {
         has_isolated_value=False,
         is_extensive=True,
     ),
+    **{
+        f"{kind}_p{percent}_s": MetricDefinition(
+            unit="s",
+            meaning=f"{percent}th percentile of {meaning}; in networks of links",
+            class_columns="times",
+            headline_of=of,
+        )
+        for kind, (meaning, of) in PERCENTILE_TIMES.items()
+        for percent in PERCENTAGES
+    },
+    "message_loss_ratio": MetricDefinition(
+        unit="1",
+        meaning="messages and pings that did not arrive / sent, without those in transit",
+        class_columns="times",
+        headline_of=("messages", "ping"),
+    ),
+    "startup_time_s": MetricDefinition(
+        unit="s",
+        meaning="mean time from the start of a stream to the start of playing",
+        ratio_of=(("startup_ns",), ("startups",)),
+        class_columns="times",
+        headline_of=("stream",),
+    ),
+    "stall_ratio": MetricDefinition(
+        unit="1",
+        meaning="time in stalls / time of playing and of stalls, of streams",
+        ratio_of=(("stalled_play_ns",), ("stalled_play_ns", "played_ns")),
+        class_columns="times",
+        headline_of=("stream",),
+    ),
     "loss_indication_ratio": MetricDefinition(
         unit="1",
         meaning="(fast-recovery episodes + timeout sequences) / data packets sent",
@@ -392,6 +430,9 @@ HEADLINE_METRICS = (
     "completion_time_s",
     "goodput_bps",
     "send_rate_pps",
+    "latency_p95_s",
+    "delay_p95_s",
+    "stall_ratio",
     "loss_ratio",
     "queue_delay_mean_s",
     "utilisation",

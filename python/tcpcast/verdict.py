@@ -126,9 +126,20 @@ def _subject(groups: Sequence[Population], of_class: str = "") -> str:
     if traffic.kind == "bulk":
         who = "flow" if count == 1 else f"{count:,} flows"
         return f"the {who}{of_class}{'' if count == 1 else ' together'}"
+    if traffic.kind in _NOUNS:
+        return f"{_NOUNS[traffic.kind]}{of_class}"
     if len(groups) == 1 and traffic.kind == "transfers":
         return f"a transfer {transfer_size_text(traffic)}{of_class}"
     return "a transfer"
+
+
+_NOUNS = {
+    "requests": "a request",
+    "messages": "a message",
+    "ping": "a ping",
+    "stream": "a stream",
+}
+"""Subject of a verdict by kind of traffic."""
 
 
 def _has_number(value: Metric) -> bool:
@@ -178,9 +189,14 @@ def _class_findings(compared: ComparedAnswers, scenario: Scenario) -> list[Findi
             share = replace(each, metric="link_share_ratio", value=_scaled(each.value, bits))
             stated.append((_scaled(each.value, 1 / _flows(group)).value, each, share))
     if len(kinds) > 1 or len(stated) < 2:
-        return [each for _, each, _ in stated[:MAX_NAMED]]
+        # The first class of each metric precedes further classes.
+        firsts = list({each.metric: each for _, each, _ in reversed(stated)}.values())[::-1]
+        others = [each for _, each, _ in stated if each not in firsts]
+        return [*firsts, *others][: max(MAX_NAMED, len(firsts))]
     stated.sort(key=lambda row: (math.isnan(row[0]), -row[0]))
     is_shared = kinds == {"bulk"} and not any(group.has_start_or_stop for group in groups)
+    is_shared &= not scenario.links or not scenario.links[scenario.headline].at
+    is_shared &= all(any(on.measured for on in group.data_links) for group in groups)
     is_shared &= all(0 < share.value.value <= 1 for *_, share in stated)
     named = [row[1 + is_shared] for row in stated]
 

@@ -15,7 +15,8 @@ from tcpcast.models.domain import outside_domain_reason
 from tcpcast.models.short import ShortTransfer, lossless_latency_s
 from tcpcast.report.json import encode
 from tcpcast.scenario import Link, Scenario, load
-from tcpcast.scenario.path import PathLink, view_path
+from tcpcast.scenario.path import PathLink
+from tcpcast.scenario.routes import view_path
 
 ON_SECOND = {"limited_transmit": True, "rules": SimpleNamespace(limited_transmit_on="second")}
 
@@ -53,7 +54,7 @@ def transfers(sizes: Iterable[float] | None, **changes: Any) -> Any:
     bottleneck = Link.model_validate({"loss": inputs["loss"], "rate": inputs["rate"]})
     route = (
         PathLink("network.ingress", "ingress", Link()),
-        PathLink("network.bottleneck", "bottleneck", bottleneck, True, True),
+        PathLink("network.bottleneck", "bottleneck", bottleneck, True, True, 1, 100.0),
     )
     sender = SimpleNamespace(**{name: inputs.get(name, value) for name, value in tcp.items()})
     sender.packets_per_growth = 2 if sender.delayed_acks else 1
@@ -61,16 +62,17 @@ def transfers(sizes: Iterable[float] | None, **changes: Any) -> Any:
     population = SimpleNamespace(
         rtt_s=0.1, traffic=traffic, name="all", count=1, route=route, tcp=sender
     )
-    network: Any = SimpleNamespace(packet_bytes=1500, buffer_pkts=lambda _: 100.0)
-    return SimpleNamespace(
+    scenario: Any = SimpleNamespace(
         captured=None,
         packet_size_classes=(),
         populations=[population],
-        network=network,
+        links={},
+        network=SimpleNamespace(packet_bytes=1500),
         bottleneck=bottleneck,
-        path=lambda group=population: view_path(group, network),
         tcp=sender,
     )
+    scenario.path = lambda group=population: view_path(group, scenario)
+    return scenario
 
 
 NOTE = {

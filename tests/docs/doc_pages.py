@@ -187,7 +187,10 @@ class Reader:
             load(self.folder / named[1])
             return
         part = tomllib.loads(text)
-        base = tomllib.loads((ROOT / "scenarios" / "web-10mbit.toml").read_text(encoding="utf-8"))
+        whole = "satellite-pass" if "link" in part else "web-10mbit"
+        base = tomllib.loads((ROOT / "scenarios" / f"{whole}.toml").read_text(encoding="utf-8"))
+        if "class" in part and "link" in part:
+            base = {"run": base["run"]}
         if "hop" in part.get("network", {}):
             del base["network"]["bottleneck"]  # hops replace it
         Scenario.from_dict(override_table(base, part), folder=self.folder)

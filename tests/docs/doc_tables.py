@@ -58,18 +58,27 @@ from tcpcast.scenario import (
 from tcpcast.scenario.aqm import AQM_TABLES
 from tcpcast.scenario.classic_tcp import CLASSIC_RECOVERY, PAPER_BY_STACK
 from tcpcast.scenario.cross import FgnCross, ParetoCross, PoissonCross, TraceCross
+from tcpcast.scenario.links import Change, NetworkLink, Site
 from tcpcast.scenario.modern_stacks import MODERN_STACKS
 from tcpcast.scenario.modern_tcp import DEFAULT_STACK, MODERN_PRESETS, drop_classic_keys
 from tcpcast.scenario.probes import PacketCapture
 from tcpcast.scenario.return_path import ReturnLink
 from tcpcast.scenario.table import Table
 from tcpcast.scenario.tcp import STACKS
+from tcpcast.scenario.traffic import Messages, Ping, Requests, Stream
 
 TABLE = re.compile(r"(<!-- table: ([\w.-]+) -->\n)(.*?)(<!-- end of table -->)", re.DOTALL)
 
 MEANINGS = {
     "Scenario.name": "shown in reports",
-    "Scenario.network": "`[network]`, below",
+    "Scenario.network": "`[network]`, below; optional with `[link.NAME]`",
+    "Scenario.link": "`[link.NAME]`, below; links of a network, instead of `[network.bottleneck]`",
+    "Scenario.site": "`[site.NAME]`, below; hosts that share links, such as homes",
+    "NetworkLink.queue": "queue discipline",
+    "Requests.flows": "number of flows; optional if classes have it",
+    "Messages.flows": "number of flows; optional if classes have it",
+    "Ping.flows": "number of flows; optional if classes have it",
+    "Stream.flows": "number of flows; optional if classes have it",
     "Scenario.traffic": "`[traffic]`, below; optional if each `[[class]]` has its own",
     "Scenario.tcp": "`[tcp]`, below",
     "Scenario.run": "`[run]`, below",
@@ -111,7 +120,8 @@ TABLES_OF_KEYS: dict[str, type[Table]] = {
         Scenario, Network, Link, Hop, ReturnLink, Red, FairQueue, TokenBucket, OpportunityRate,
         GilbertElliott, RestOfRound, OnOff, Bulk, Transfers, Arrivals, Tcp,
         TcpRules, MaxPlusRules, Run, Probes, PacketCapture, MeanField, FixedPoint, UserClass,
-        PoissonCross, FgnCross, ParetoCross, TraceCross, Sweep,
+        PoissonCross, FgnCross, ParetoCross, TraceCross, Sweep, NetworkLink, Change, Site,
+        Requests, Messages, Ping, Stream,
     )
 } | {table.__name__: table for table in AQM_TABLES.values()}  # fmt: skip
 """The tables of a scenario, by their names in its schema."""
@@ -119,6 +129,7 @@ TABLES_OF_KEYS: dict[str, type[Table]] = {
 
 EXTENDED = {
     "Hop": "Link",
+    "NetworkLink": "Link",
     "FqCodel": "Codel",
     "FgnCross": "PoissonCross",
     "ParetoCross": "PoissonCross",
@@ -182,6 +193,9 @@ def keys(name: str) -> str:
     return _table(["key", "type", "example", "default", "meaning"], rows) if rows else ""
 
 
+ROUTE_KEYS = {"site", "route", "back", "delay", "back_delay", "sends"}
+"""Keys of a class that the top level does not have."""
+
 UNITS_TYPED = {
     "(ns|us": "time",
     "[bB][iI][tT](/[sS])?|%": "rate, share",
@@ -231,7 +245,7 @@ def _plain(entry: dict[str, Any]) -> str:
 def _default(name: str, key: str, entry: dict[str, Any], *, needed: bool) -> str:
     if needed:
         return "*needed*"
-    if name == "UserClass" and key not in {"start", "stop"}:
+    if name == "UserClass" and key not in {"start", "stop", *ROUTE_KEYS}:
         return "*top level's*"
     if (name, key) == ("Tcp", "stack"):
         return _code(DEFAULT_STACK)

@@ -25,7 +25,15 @@ def test_schema_is_valid() -> None:
     assert SCHEMA["$schema"] == "https://json-schema.org/draft/2020-12/schema"
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
     json.dumps(SCHEMA, allow_nan=False)
-    assert SCHEMA["required"] == ["network"]
+    assert SCHEMA["required"] == []  # a network or links
+
+
+def test_schema_requires_a_network_or_links() -> None:
+    tables = load("parking-lot").resolved()
+    VALIDATOR.validate(tables)
+    without = {key: value for key, value in tables.items() if key not in {"network", "link"}}
+    with pytest.raises(jsonschema.ValidationError):
+        VALIDATOR.validate(without)
 
 
 def test_schema_requires_run_except_for_isolated_transfers() -> None:
@@ -62,8 +70,9 @@ def test_every_table_is_closed_with_valid_defaults_and_examples() -> None:
     assert len(tables) > 40
     checked = 0
     for table in tables:
-        # The keys of a sweep are dotted keys of the scenario.
-        assert (table["additionalProperties"] is False) == (table["title"] != "Sweep")
+        # The keys of a sweep are dotted keys of the scenario, and those of changes are times.
+        is_open = table["title"] in {"Sweep", "At"}
+        assert (table["additionalProperties"] is False) == (not is_open)
         for key, schema in table["properties"].items():
             values = list(schema.get("examples", []))
             values += [schema["default"]] if "default" in schema else []

@@ -90,7 +90,11 @@ RUN = Command(
     "Run a scenario with several engines and compare the answers.",
     "Without --engine, every quick engine that applies to the scenario runs.",
     "tcpcast run web-10mbit --engine packet --set traffic.sources=98",
-    (FILE, *_ANSWER_INPUTS),
+    (
+        FILE,
+        *_ANSWER_INPUTS,
+        Option("link", "NAME", "Link of a network that the bottleneck's metrics describe."),
+    ),
     _ANSWER_OUTPUTS,
     "A scenario",
 )

@@ -34,16 +34,18 @@ if TYPE_CHECKING:
     from tcpcast.scenario import Scenario
 
 
-def run(
+def run(  # noqa: PLR0913 - one parameter per option
     *,
     file: str,
     engine: list[str] | None,
     changes: list[str] | None,
     seed: int | None,
     feed: str,
+    link: str | None,
     **how: Any,
 ) -> None:
     """Print the answers of engines to a scenario, and write figures and reports."""
+    changes = [*(changes or ()), f"probes.link={link}"] if link else changes
     scenario = read_scenario(file, changes, seed)
     if scenario.sweep is not None:
         message = "the table [sweep] is ignored; to run all its combinations, use `tcpcast sweep`"

@@ -46,6 +46,7 @@ REGISTRY: dict[str, EngineEntry] = {
         SIMULATION_FAMILY,
         "within its 95 % intervals; the reference for the other engines",
         any_packet_size=True,
+        has_links=True,
         plot_style=("blue", 0),
     ),
     "mean-field": EngineEntry(
@@ -194,7 +195,7 @@ def _run_engine(
     raise_dropped_interrupt()
     started = time.perf_counter()
     try:
-        entry.check_equal_packet_sizes(scenario)
+        entry.check_network(scenario)
         result = entry.run(scenario, options, measured)
     except NotApplicable as why:
         result = Answer(name, status=Status.NOT_APPLICABLE, reason=why.reason)

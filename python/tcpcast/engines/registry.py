@@ -67,7 +67,8 @@ class EngineEntry:
 
     ``family`` is one of :data:`FAMILIES`. ``trust`` states when its values can be trusted, for an
     engine without a row in :data:`tcpcast.models.domain.DOMAINS`. ``any_packet_size`` is True if
-    classes may differ in packet size. ``plot_style`` is a colour of
+    classes may differ in packet size, ``has_links`` if the engine covers networks of links.
+    ``plot_style`` is a colour of
     :data:`tcpcast.report.palette.COLOUR_NAMES`, and the index of a marker (measured and simulated
     values) or of a dash pattern (calculated values). It is None for engines of other packages.
     """
@@ -80,6 +81,7 @@ class EngineEntry:
     trust: str = ""
     runs_by_default: bool = True
     any_packet_size: bool = False
+    has_links: bool = False
     plot_style: tuple[str, int] | None = None
 
     def trust_conditions(self, name: str) -> str:
@@ -92,10 +94,15 @@ class EngineEntry:
         """Return True if the engine runs by default."""
         return self.runs_by_default
 
-    def check_equal_packet_sizes(self, scenario: Scenario) -> None:
-        """Raise NotApplicable if a class has a packet size that the engine does not support."""
+    def check_network(self, scenario: Scenario) -> None:
+        """Raise NotApplicable for packet sizes or links that the engine does not support."""
         if not self.any_packet_size:
             check_packet_sizes_are_equal("the model", scenario)
+        if scenario.links and not self.has_links:
+            raise NotApplicable(
+                "the engine has one road for all packets, [network.bottleneck], but the scenario "
+                "is a network of links with routes"
+            )
 
     def load(self) -> Callable[..., Any]:
         """Import the module of the engine and return its function."""
@@ -136,10 +143,11 @@ class Formula(EngineEntry):
     stack: str = ""
     controls: tuple[str, ...] = ("reno",)
     is_upper_bound: bool = False
+    has_links: bool = True
 
     def is_default_for(self, scenario: Scenario) -> bool:
         """Return True if the formula runs by default."""
-        if control_or_policer_refusal(self, scenario) is not None:
+        if path_or_control_refusal(self, scenario) is not None:
             return False
         tcp = scenario.populations[0].tcp
         controls = {"bbr": ("bbr", "bbr3")}.get(self.stack, (self.stack,))
@@ -154,7 +162,8 @@ class Formula(EngineEntry):
         """Answer a scenario, with the simulator's p, RTT and T0 if ``measured`` is given."""
         from tcpcast.models.domain import outside_domain_reason  # noqa: PLC0415 - imports numpy
 
-        refusal = control_or_policer_refusal(self, scenario)
+        is_measured = measured is not None and self.accepts_measured
+        refusal = path_or_control_refusal(self, scenario, is_measured=is_measured)
         if refusal is not None:
             raise refusal
         inputs = (scenario, measured) if self.accepts_measured else (scenario,)
@@ -210,11 +219,17 @@ def _native_version() -> str:
     return version("tcpcast")
 
 
-def control_or_policer_refusal(entry: Formula, scenario: Scenario) -> NotApplicable | None:
-    """Return the reason to refuse a model: another congestion control, a policer, paced rates.
+def path_or_control_refusal(
+    entry: Formula, scenario: Scenario, *, is_measured: bool = False
+) -> NotApplicable | None:
+    """Return the reason to refuse a model: its path, another congestion control, paced rates.
 
-    The result is None if the model applies.
+    The result is None if the model applies. With ``is_measured``, its inputs are measured, and
+    include the effects of all links.
     """
+    obstacle = scenario.path().obstacles
+    if obstacle and not is_measured:
+        return NotApplicable(obstacle, *[SUGGEST_MEASURED_FEED] * entry.accepts_measured)
     if any(group.has_start_or_stop for group in scenario.populations):
         return NotApplicable(
             "the flows of the model never start or stop, but a class of the scenario has start or "

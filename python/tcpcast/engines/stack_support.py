@@ -16,9 +16,9 @@ from tcpcast.engines.registry import (
     PLUGINS_FAMILY,
     TRAFFIC_BY_FAMILY,
     Formula,
-    control_or_policer_refusal,
     has_policer_instead_of_queue,
     models_congestion_control,
+    path_or_control_refusal,
     presets_covered_by_reno_model,
 )
 from tcpcast.errors import assignment_of
@@ -137,7 +137,7 @@ def find_omitted_formulas(scenario: Scenario) -> dict[str, list[str]]:
     for name, entry in REGISTRY.items():
         if not isinstance(entry, Formula) or TRAFFIC_BY_FAMILY[entry.family] != kind:
             continue
-        if (why := control_or_policer_refusal(entry, scenario)) is not None:
+        if (why := path_or_control_refusal(entry, scenario)) is not None:
             omitted.setdefault(str(why), []).append(name)
     return omitted
 
@@ -186,7 +186,7 @@ def find_unsupported_stack(name: str, scenario: Scenario) -> str | None:
     entry, groups = REGISTRY[name], scenario.populations
     if not isinstance(entry, Formula) or has_policer_instead_of_queue(entry, scenario):
         return None
-    if any(group.has_start_or_stop for group in groups):
+    if scenario.path().obstacles or any(group.has_start_or_stop for group in groups):
         return None
     stacks = (g.tcp.stack for g in groups if not models_congestion_control(entry, g.tcp.control))
     return next(stacks, None)

@@ -42,6 +42,12 @@ def estimate_part_or_nan(estimate: object, part: str) -> float:
     return math.nan if value is None else float(value)
 
 
+def estimate_columns(name: str, estimates: Sequence[object]) -> Table:
+    """Return a column of values and, with ``_low`` and ``_high``, of the ends of intervals."""
+    parts = {"": "value", "_low": "low", "_high": "high"}
+    return {name + end: estimate_part_column(estimates, part) for end, part in parts.items()}
+
+
 def estimate_part_column(estimates: Iterable[object], part: str) -> Floats:
     """Return :func:`estimate_part_or_nan` of each estimate."""
     return np.array(

@@ -15,6 +15,7 @@ from tcpcast.report import distribution_figures, document, time_figures
 from tcpcast.report.chart import MAX_NARROW_WIDTH_IN
 from tcpcast.report.distribution_figures import completion_chart
 from tcpcast.report.html import html_elements
+from tcpcast.report.network_figure import network_chart
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -117,6 +118,7 @@ def write_figures(
 def iter_figures(answers: Sequence[Answer], scenario: Scenario) -> Iterator[tuple[str, Figure]]:
     """Yield the name and the figure of each available table, one at a time.
 
+    - ``network``: links with their utilisation, and the routes of the classes
     - ``over-time``: windows of some flows, mean RTT, queue and goodput over the whole run
     - ``states``: probability of j active sources, logarithmic scale
     - ``sharing``: rate of each of j active sources
@@ -204,6 +206,7 @@ def figure_parts(
 _FIGURE_DEFINITIONS: tuple[
     tuple[str, Callable[[Sequence[Answer], Scenario], Chart], str, *tuple[str, ...]], ...
 ] = (
+    ("network", network_chart, "by_link", "packets"),
     ("over-time", time_figures.over_time_chart, "flows_over_time", "goodput_bps"),
     ("states", distribution_figures.active_users_chart, "states", "active"),
     ("sharing", distribution_figures.shared_rate_chart, "states", "shared_rate_bps"),

@@ -30,15 +30,22 @@ _UNIT_LABELS = {"packet": "pkt"}
 
 
 def select_main_rows(
-    comparison: Comparison, scenario: Scenario | None, *, has_classes: bool = False
+    comparison: Comparison,
+    scenario: Scenario | None,
+    *,
+    has_classes: bool = False,
+    of_class: str = "",
 ) -> Comparison:
     """Return the leading rows of a comparison; all rows if the kind of traffic is unknown.
 
     ``has_classes`` is True if each class has separate rows. Means over the files of all classes are
-    then omitted if the file sizes of the classes differ much.
+    then omitted if the file sizes of the classes differ much. ``of_class`` is the class of the
+    comparison, which in a network has only the metrics of its traffic.
     """
-    groups = () if scenario is None else scenario.populations
-    kinds = {group.traffic.kind for group in groups} & {"on-off", "transfers", "bulk"}
+    groups = [] if scenario is None else scenario.populations
+    if of_class and scenario is not None and scenario.links:
+        groups = [group for group in groups if group.name == of_class]
+    kinds = {group.traffic.kind for group in groups}
     if not kinds:
         return comparison
     has_files = not (has_classes and has_too_different_file_sizes(groups))

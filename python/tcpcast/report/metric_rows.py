@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, NamedTuple
 
 from tcpcast.answer import unit_of_metric
-from tcpcast.compare import class_metrics
+from tcpcast.compare import class_metrics, link_metrics
 from tcpcast.report import csv
 
 if TYPE_CHECKING:
@@ -18,9 +18,10 @@ if TYPE_CHECKING:
 class AnswerRow(NamedTuple):
     """One metric of an answer.
 
-    ``of_class`` is empty for the total of all sources. ``value``, ``low`` and ``high`` are in
-    ``unit``; ``low`` and ``high`` are None without an interval. ``trusted`` is False outside the
-    domain of a formula and for a simulation without a steady state. ``interval_warning`` is the
+    ``of_class`` is empty for the total of all sources, and ``link.NAME`` for a link. ``value``,
+    ``low`` and ``high`` are in ``unit``; ``low`` and ``high`` are None without an interval.
+    ``trusted`` is False outside the domain of a formula and for a simulation without a steady
+    state. ``interval_warning`` is the
     reason why an interval is withheld or should be checked.
     """
 
@@ -57,10 +58,10 @@ def answer_rows(answers: Sequence[Answer]) -> list[AnswerRow]:
 
 
 def _metrics_by_class(answer: Answer) -> Iterator[tuple[str, dict[str, Metric]]]:
-    """Yield the metrics of all sources, named "", then the metrics of each class."""
+    """Yield the metrics of all sources, named "", then those of each class and link."""
     yield "", answer.metrics
     if "by_class" in answer.tables:
-        yield from class_metrics(answer).items()
+        yield from (class_metrics(answer) | link_metrics(answer)).items()
 
 
 def csv_text(answers: Sequence[Answer]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tcpcast import units
 from tcpcast.answer import warning_severity
@@ -51,34 +51,64 @@ _QUANTITIES = (
 """Columns of table ``cross`` to show, with headings, units and factors."""
 
 
-def cross_traffic_table(answers: Sequence[Answer]) -> Table | None:
-    """Return one row per answer and stream of cross traffic, or None if there is none."""
-    rows = [
-        (answer, index)
-        for answer in answers
-        if not answer.withheld
-        for index in range(len(answer.tables.get("cross", {}).get("name", ())))
-    ]
+_LINK_QUANTITIES = (
+    ("utilisation", "utilisation", "%", 100.0),
+    ("loss_ratio", "loss", "%", 100.0),
+    ("ecn_mark_ratio", "marked", "%", 100.0),
+    ("queue_delay_mean_s", "mean queue delay", "s", 1.0),
+    ("queue_delay_p95_s", "p95", "s", 1.0),
+)
+"""Columns of table ``by_link`` to show, as :data:`_QUANTITIES`."""
+
+
+def links_table(answers: Sequence[Answer]) -> Table | None:
+    """Return one row per answer and link of a network, or None if there is none."""
+    rows = _rows_of_table(answers, "by_link")
     if not rows:
         return None
-    streams = [
-        (answer, {name: column[index] for name, column in answer.tables["cross"].items()})
-        for answer, index in rows
-    ]
     columns = [
-        Column("cross traffic", [str(row["name"]) for _, row in streams], right=False),
-        Column("hop", [str(row["hop"]) for _, row in streams], right=False),
-        Column("by", [answer.engine for answer, _ in streams], right=False),
+        Column("link", [str(row["link"]) for _, row in rows], right=False),
+        Column("by", [answer.engine for answer, _ in rows], right=False),
     ]
-    for name, heading, unit, factor in _QUANTITIES:
-        values = [factor * float(row.get(name, math.nan)) for _, row in streams]
+    return Table([*columns, *_quantity_columns(rows, _LINK_QUANTITIES)])
+
+
+def _rows_of_table(answers: Sequence[Answer], name: str) -> list[tuple[Answer, dict[str, Any]]]:
+    """Return the rows of a table of each answer, with the answer."""
+    return [
+        (answer, {key: column[index] for key, column in table.items()})
+        for answer in answers
+        if not answer.withheld
+        for table in [answer.tables.get(name, {})]
+        for index in range(len(next(iter(table.values()), ())))
+    ]
+
+
+def _quantity_columns(
+    rows: Sequence[tuple[Answer, dict[str, Any]]], quantities: Sequence[tuple[str, str, str, float]]
+) -> Iterator[Column]:
+    """Yield the columns of the quantities that a row has."""
+    for name, heading, unit, factor in quantities:
+        values = [factor * float(row.get(name, math.nan)) for _, row in rows]
         scale = scale_for_unit(unit, max((v for v in values if not math.isnan(v)), default=1.0))
         cells = [
             ABSENT_MARK if math.isnan(value) else units.digits(value / scale.factor)
             for value in values
         ]
-        columns.append(Column(f"{heading}\n({scale.unit})", cells))
-    return Table(columns)
+        yield Column(f"{heading}\n({scale.unit})", cells)
+
+
+def cross_traffic_table(answers: Sequence[Answer]) -> Table | None:
+    """Return one row per answer and stream of cross traffic, or None if there is none."""
+    streams = _rows_of_table(answers, "cross")
+    if not streams:
+        return None
+    columns = [
+        Column("cross traffic", [str(row["name"]) for _, row in streams], right=False),
+        Column("hop", [str(row["hop"]) for _, row in streams], right=False),
+        Column("by", [answer.engine for answer, _ in streams], right=False),
+    ]
+    return Table([*columns, *_quantity_columns(streams, _QUANTITIES)])
 
 
 def run_parts(
@@ -171,11 +201,14 @@ def answer_tables(
         if has_missing_percentile(percentiles):
             text = f"{ABSENT_MARK}: fewer than 10 values exceed this percentile; run longer"
             yield Paragraph(text, "aside", " ")
+    links = links_table(compared.answers)
+    if links is not None:
+        yield from (BLANK_LINE, links)
     cross = cross_traffic_table(compared.answers)
     if cross is not None:
         yield from (BLANK_LINE, cross)
     for name, values in compared.classes.items():
-        shown = select_main_rows(values, of_traffic)
+        shown = select_main_rows(values, of_traffic, of_class=name)
         rows = tuple(row for row in shown.rows if any(map(_has_content, row.metrics)))
         yield BLANK_LINE
         if rows:

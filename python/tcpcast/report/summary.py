@@ -8,7 +8,7 @@ from tcpcast import units
 from tcpcast.answer import Note, texts_to_notes, warning_severity
 from tcpcast.compare import packets_text
 from tcpcast.readable_units import count_text
-from tcpcast.report.quantity import amount_text
+from tcpcast.report.quantity import amount_text, three_digit_text
 from tcpcast.scenario.cross_checks import find_stream_hop, get_stream_hops
 from tcpcast.scenario.file_sizes import exact_size_text, transfer_size_text
 from tcpcast.scenario.rate import TokenBucket
@@ -39,6 +39,12 @@ def describe_scenario(scenario: Scenario) -> str:
     rtt = amount_text(round_trips[0], "s")
     if round_trips[-1] > round_trips[0]:
         rtt += f" to {amount_text(round_trips[-1], 's')}"
+    if scenario.links:
+        stacks = dict.fromkeys(people.tcp.stack for people in people)
+        links = count_text(len(scenario.links), "link")
+        ends = dict.fromkeys(three_digit_text(s, "s") for s in (round_trips[0], round_trips[-1]))
+        rtt = " to ".join(ends)
+        return ", ".join([*parts, f"{links}, RTT {rtt}", " and ".join(stacks)])
     link = scenario.bottleneck
     rate = f"bottleneck {amount_text(link.rate_bps, 'bit/s')}"
     if link.varying is not None:
@@ -122,11 +128,20 @@ def _jitter_and_return_path_texts(network: Network) -> Iterator[str]:
         yield f"ack loss {100 * network.ack_loss.mean_ratio():.4g} %"
 
 
+_SENDER_NOUNS = {
+    "on-off": "on/off source",
+    "bulk": "bulk flow",
+    "requests": "request flow",
+    "messages": "message flow",
+    "ping": "ping",
+    "stream": "stream",
+}
+
+
 def _senders_text(population: Population) -> str:
     if population.traffic.kind == "transfers":
         return _transfers_text(population.traffic)
-    kind = "on/off source" if population.traffic.kind == "on-off" else "bulk flow"
-    return count_text(population.count, kind)
+    return count_text(population.count, _SENDER_NOUNS[population.traffic.kind])
 
 
 def _transfers_text(traffic: Transfers) -> str:

@@ -6,6 +6,7 @@ import json
 import math
 from typing import TYPE_CHECKING, Any
 
+from tcpcast.compare import LINK_PREFIX
 from tcpcast.metrics import HEADLINE_METRICS, METRICS
 from tcpcast.report import csv
 from tcpcast.report.document import BLANK_LINE, Column, Paragraph, Table
@@ -85,7 +86,7 @@ def sweep_rows_parts(
             of_class = {n: metric_marks(columns_of, n) for n in HEADLINE_METRICS if n in columns_of}
             used_marks += [mark for each in of_class.values() for mark in each]
             shown = _table_columns(columns_of, [*lead, *of_class], keys, of_class)
-            parts += [BLANK_LINE, Table(shown, f"class {group}", repeated_columns=len(lead))]
+            parts += [BLANK_LINE, Table(shown, group_label(group), repeated_columns=len(lead))]
     parts += mark_meaning_parts(used_marks)
     if table.num_rows > max_rows:
         parts.append(Paragraph(f"and {table.num_rows - max_rows:,} more rows; {how_to_get_rest}"))
@@ -99,8 +100,12 @@ def table_findings(table: Any, keys: Mapping[str, str]) -> list[Finding]:
     """
     names = [n for n in table.column_names if n in keys or n.partition(".")[0] in SWEEP_COLUMNS]
     columns = table.select(names).to_pydict()
-    classes = tables_by_class(columns)
-    found = [sweep_findings(each, keys, group) for group, each in classes.items()]
+    classes = tables_by_class(columns).items()
+    found = [
+        sweep_findings(each, keys, group)
+        for group, each in classes
+        if not group.startswith(LINK_PREFIX)
+    ]
     if all(found) and 1 < len(found) <= MAX_NAMED:
         return [finding for each in found for finding in each]
     return sweep_findings(columns, keys)
@@ -128,8 +133,14 @@ def _headline_metrics(table: Any) -> list[str]:
     return [name for name in shown if not has_files or "bulk" not in METRICS[name].headline_of]
 
 
+def group_label(group: str) -> str:
+    """Return "class NAME", or "link NAME" for a link of a network."""
+    is_link = group.startswith(LINK_PREFIX)
+    return f"link {group.removeprefix(LINK_PREFIX)}" if is_link else f"class {group}"
+
+
 def tables_by_class(table: Mapping[str, Sequence[Any]]) -> dict[str, dict[str, Sequence[Any]]]:
-    """Return the columns of each class by class name, without totals."""
+    """Return the columns of each class and link by its name, without totals."""
     common = {name: column for name, column in table.items() if not is_metric_column(name)}
     return {
         group: common | {name: table[column] for name, column in names.items()}

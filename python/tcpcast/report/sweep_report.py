@@ -21,6 +21,7 @@ from tcpcast.report.quantity import (
 )
 from tcpcast.report.summary import MAX_WARNINGS, describe_scenario
 from tcpcast.report.sweep import (
+    group_label,
     mark_meaning_parts,
     sweep_rows_parts,
     sweep_verdict_parts,
@@ -156,7 +157,7 @@ def _metric_table(
         cells_of = [_cell_text(each, indices, scale) for indices in shown]
         columns.append(Column(f"{each.engine}\n{kind}", cells_of))
     unit = f" ({scale.unit})" if scale.unit else ""
-    of_class = f", class {group}" if group else ""
+    of_class = f", {group_label(group)}" if group else ""
     return Table(columns, f"{metric_label(metric)}{of_class}{unit}")
 
 

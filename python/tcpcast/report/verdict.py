@@ -37,6 +37,9 @@ _PREDICATES = {
     "completion_time_s": "takes {} on average",
     "total_time_s": "takes {} on average from the SYN",
     "queue_delay_mean_s": "adds {} on average",
+    "latency_p95_s": "takes at most {} in 95 % of cases",
+    "delay_p95_s": "takes at most {} in 95 % of cases",
+    "stall_ratio": "stalls {} of the time",
     "throughput_bps": "at {}",
     "send_rate_bps": "at {} (including retransmissions)",
 }

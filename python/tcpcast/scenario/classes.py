@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, TypeGuard
+from typing import Annotated, Any, Literal, TypeGuard
 
 from pydantic import (
     ConfigDict,
@@ -18,12 +18,14 @@ from pydantic import (
 from tcpcast import units
 from tcpcast.errors import UnitError
 from tcpcast.scenario.link import Link
+from tcpcast.scenario.links import Routes, Site
 from tcpcast.scenario.modern_tcp import TIMESTAMP_BYTES, get_inherited_keys, has_timestamps
 from tcpcast.scenario.name_patterns import Name
 from tcpcast.scenario.network import HEADER_BYTES, MISSING_RTT_TEXT, Network
 from tcpcast.scenario.path import PathLink
 from tcpcast.scenario.quantities import Duration, PacketSize, PositiveDuration
 from tcpcast.scenario.table import (
+    Choice,
     Table,
     ValidationContext,
     get_validation_context,
@@ -33,9 +35,12 @@ from tcpcast.scenario.table import (
     table_or_empty,
 )
 from tcpcast.scenario.tcp import Tcp
-from tcpcast.scenario.traffic import Bulk, Count, OnOff, Traffic, Transfers
+from tcpcast.scenario.traffic import Bulk, Count, FlowTraffic, OnOff, Traffic, Transfers
 
-COUNT_KEYS = {"on-off": "sources", "bulk": "flows"}
+COUNT_KEYS = {
+    "on-off": "sources",
+    **dict.fromkeys(("bulk", "requests", "messages", "ping", "stream"), "flows"),
+}
 """Key of the number of senders by kind of traffic."""
 
 MAX_CLASSES = 1000
@@ -71,12 +76,43 @@ class UserClass(Table):
     start: Duration | None = Field(
         default=None,
         examples=["10s"],
-        description="start time of the class's bulk flows, spread over one RTT; default 0 s",
+        description="start time of the class's flows, spread over one RTT; default 0 s",
     )
     stop: PositiveDuration | None = Field(
         default=None,
         examples=["70s"],
-        description="end time of the class's bulk flows; default never",
+        description="end time of the class's flows; default never",
+    )
+    site: Name | None = Field(
+        default=None,
+        examples=["home"],
+        description="site to which the class belongs; `flows` and `sources` are then per member",
+    )
+    route: Routes | None = Field(
+        default=None,
+        examples=[["core", "line"]],
+        description="links from the server to the client in order; several lists are equal routes, "
+        "one per connection by a hash (ECMP)",
+    )
+    back: Routes | None = Field(
+        default=None,
+        examples=[["up"]],
+        description="links from the client to the server; default none",
+    )
+    delay: Duration | None = Field(
+        default=None,
+        examples=["18ms"],
+        description="delay of the rest of the path, one way; default 0s",
+    )
+    back_delay: Duration | None = Field(
+        default=None,
+        examples=["18ms"],
+        description="delay of the rest of the path from the client to the server; default `delay`",
+    )
+    sends: Annotated[Literal["server", "client", "both"], Choice("sender")] | None = Field(
+        default=None,
+        examples=["client"],
+        description="end that sends data: the server (default), the client (an upload), or both",
     )
     ingress: Link = Field(
         examples=[{"rate": "100mbit"}], description="overrides keys of network.ingress"
@@ -94,6 +130,12 @@ class UserClass(Table):
         examples=[{"stack": "rfc-reno"}],
         description="overrides keys of the top-level table `tcp`",
     )
+
+    def flow_count(self, sites: Mapping[str, Site]) -> int:
+        """Return the number of senders, over all members of the site."""
+        members = 1 if self.site is None else sites[self.site].count
+        count = self.sources if self.traffic.kind == "on-off" else self.flows
+        return (count or 0) * members
 
 
 def _read_class_with_own_payload(
@@ -132,12 +174,13 @@ class Population:
     """Identical users: a class with its inherited values or, without classes, all users.
 
     ``rtt_s`` is the base round-trip time, including transmission times; ``forward_delay_s`` and
-    ``return_delay_s`` are its propagation delays. ``route`` has the links of the data in order.
+    ``return_delay_s`` are its propagation delays. ``route`` has the links of the data in order,
+    and in a network of links, ``back`` those of the acknowledgements (the first of equal routes).
     """
 
     name: str
     count: int
-    traffic: OnOff | Bulk | Transfers
+    traffic: OnOff | Bulk | Transfers | FlowTraffic
     rtt_s: float
     route: tuple[PathLink, ...]
     ingress: Link
@@ -146,8 +189,16 @@ class Population:
     return_delay_s: float
     tcp: Tcp
     packet_bytes: int
+    back: tuple[PathLink, ...] = ()
+    sends: Literal["server", "client", "both"] = "server"
     start_s: float = 0.0
     stop_s: float = math.inf
+
+    @property
+    def data_links(self) -> tuple[PathLink, ...]:
+        """Links that carry data: of the route, and of the way back if both ends send."""
+        answers = self.sends == "both" or self.traffic.kind == "ping"
+        return (*self.route, *self.back) if answers else self.route
 
     @property
     def payload_bytes(self) -> int:
@@ -262,7 +313,7 @@ def _merge_class(entry: Mapping[str, Any], scenario: Mapping[str, Any]) -> dict[
             # The round-trip time of the class replaces the delays of the top level.
             base = {key: value for key, value in base.items() if key != "delay"}
         laid[name] = override_table(base, entry.get(name, {}))
-    if "rtt" in network:
+    if "rtt" in network and not {"delay", "back_delay"} & entry.keys():
         laid.setdefault("rtt", network["rtt"])
     laid["traffic"] = override_table(scenario.get("traffic", {}), entry.get("traffic", {}))
     if "tcp" in entry:
@@ -287,12 +338,12 @@ def _is_table(value: object) -> TypeGuard[Mapping[str, Any]]:
     return isinstance(value, Mapping)
 
 
-def find_class_errors(user_class: UserClass, network: Network) -> list[Any]:
+def find_class_errors(user_class: UserClass, network: Network, *, has_links: bool) -> list[Any]:
     """Return contradictions between tables of one class that are valid on their own."""
     errors = []
     traffic = user_class.traffic
     key = COUNT_KEYS.get(traffic.kind, "traffic.arrivals")
-    for name in COUNT_KEYS.values():
+    for name in ("sources", "flows"):
         given = getattr(user_class, name) is not None
         if name != key and given:
             errors.append(
@@ -316,10 +367,10 @@ def find_class_errors(user_class: UserClass, network: Network) -> list[Any]:
         )
     limits = {"start": user_class.start, "stop": user_class.stop}
     times = [time for time, value in limits.items() if value is not None]
-    if not isinstance(traffic, Bulk):
+    if isinstance(traffic, OnOff | Transfers):
         message = 'is only for traffic.kind = "bulk"; leave it out'
         errors += [make_error_at(message, time) for time in times]
-    elif "start" in times and traffic.start is not None:
+    elif isinstance(traffic, Bulk) and "start" in times and traffic.start is not None:
         message = "traffic.start also sets the start times; write only one of the two keys"
         errors.append(make_error_at(message, "start"))
     elif user_class.stop is not None and user_class.stop <= (user_class.start or 0.0):
@@ -332,6 +383,16 @@ def find_class_errors(user_class: UserClass, network: Network) -> list[Any]:
         largest = units.format_bytes(network.packet)
         message = f'"{packet}B" is more than network.packet; write at most "{largest}" here'
         errors.append(make_error_at(message, "packet"))
+    if has_links:
+        for key in ("delay", "back_delay"):
+            if getattr(user_class, key) is not None and user_class.rtt is not None:
+                message = "rtt is also given; write either rtt or the delays"
+                errors.append(make_error_at(message, key))
+        for name, link in zip(("ingress", "egress"), links, strict=True):
+            if link.model_fields_set:
+                message = "the scenario has [link.NAME] tables; write this as one of them"
+                errors.append(make_error_at(message, name))
+        return errors
     own_delays = any(link.delay is not None for link in links)
     if user_class.rtt is None and not own_delays and not network.has_rtt:
         errors.append(make_error_at(MISSING_RTT_TEXT, "rtt"))
@@ -377,7 +438,7 @@ def make_population(user_class: UserClass, network: Network, tcp: Tcp) -> Popula
         traffic=traffic,
         rtt_s=rtt_s,
         # A class with random arrivals has no number of senders, but each transfer uses a link.
-        route=network.links(ingress, egress, max(1, count)),
+        route=network.route(ingress, egress, max(1, count)),
         ingress=ingress,
         egress=egress,
         forward_delay_s=there,
@@ -390,7 +451,7 @@ def make_population(user_class: UserClass, network: Network, tcp: Tcp) -> Popula
 
 
 def make_sole_population(
-    network: Network, traffic: OnOff | Bulk | Transfers, tcp: Tcp
+    network: Network, traffic: OnOff | Bulk | Transfers | FlowTraffic, tcp: Tcp
 ) -> Population:
     """Return the one population of a scenario without classes."""
     packet, links = network.packet, (network.ingress, network.egress)
@@ -401,7 +462,7 @@ def make_sole_population(
         count=count,
         traffic=traffic,
         rtt_s=rtt_s,
-        route=network.links(*links, max(1, count)),
+        route=network.route(*links, max(1, count)),
         ingress=network.ingress,
         egress=network.egress,
         forward_delay_s=there,

@@ -1,8 +1,8 @@
-"""Distributions of OFF times, start times and file sizes.
+"""Distributions of OFF times, start times, file sizes and message sizes.
 
-Times are in seconds and sizes in packets. EP and EE are the file-size distributions of the
-TCP-Engset paper (section 3.2). They have an exponential body from the minimum f to k, and a tail
-beyond k that contains the share q of all files.
+Times are in seconds, and sizes of files in packets. EP and EE are the file-size distributions of
+the TCP-Engset paper (section 3.2). They have an exponential body from the minimum f to k, and a
+tail beyond k that contains the share q of all files.
 """
 
 import math
@@ -14,7 +14,7 @@ from pydantic import Field
 from tcpcast import units
 from tcpcast.errors import UnitError
 from tcpcast.scenario.byte_sizes import SizeInBytes
-from tcpcast.scenario.quantities import Ratio, Size, number_annotation
+from tcpcast.scenario.quantities import Bytes, Ratio, Size, number_annotation
 from tcpcast.scenario.table import (
     Errors,
     Table,
@@ -29,16 +29,22 @@ Quantity = TypeVar("Quantity", bound=float)
 
 _ZERO: Any = 0.0
 
-_EXAMPLES: dict[str, tuple[Any, Any]] = {
-    "mean": ("12pkt", "1s"),
-    "sd": ("12pkt", "1s"),
-    "minimum": ("3pkt", "0s"),
-    "value": ("12pkt", "1s"),
-    "low": ("3pkt", "0s"),
-    "high": ("21pkt", "2s"),
-    "values": (["3pkt", "9pkt"], ["1s", "2s"]),
-    "weights": ([1, 2], [1, 2]),
+_EXAMPLES: dict[str, tuple[Any, Any, Any]] = {
+    "mean": ("12pkt", "1s", "20KB"),
+    "sd": ("12pkt", "1s", "20KB"),
+    "minimum": ("3pkt", "0s", "200B"),
+    "value": ("12pkt", "1s", "20KB"),
+    "low": ("3pkt", "0s", "200B"),
+    "high": ("21pkt", "2s", "40KB"),
+    "values": (["3pkt", "9pkt"], ["1s", "2s"], ["200B", "20KB"]),
+    "weights": ([1, 2], [1, 2], [1, 2]),
 }
+_WRITERS: tuple[Callable[[float], str], ...] = (
+    units.format_packets,
+    units.format_duration,
+    lambda size: units.format_bytes(round(size)),
+)
+"""Examples and writers of sizes in packets, times, and sizes in bytes."""
 
 
 def guess_distribution_table(typed: object) -> dict[str, Any] | None:
@@ -97,20 +103,26 @@ class Distribution(Table, Generic[Quantity]):
 
     @classmethod
     def model_parametrized_name(cls, params: tuple[Any, ...]) -> str:
-        """Return the name in the JSON Schema, such as ExponentialTime or ExponentialSize."""
-        return f"{cls.__name__}{'Size' if params[0] is Size else 'Time'}"
+        """Return the name in the JSON Schema, such as ExponentialTime."""
+        kind = "Size" if params[0] is Size else "Bytes" if params[0] is Bytes else "Time"
+        return f"{cls.__name__}{kind}"
 
     @classmethod
     def example(cls, key: str) -> Any:
-        """Return an example in the unit of the distribution: packets or seconds."""
-        pair = _EXAMPLES.get(key)
-        return super().example(key) if pair is None else pair[not cls.is_size_distribution()]
+        """Return an example in the unit of the distribution."""
+        examples = _EXAMPLES.get(key)
+        return super().example(key) if examples is None else examples[cls._unit_index()]
 
     @classmethod
-    def is_size_distribution(cls) -> bool:
-        """Return True for sizes in packets, False for times in seconds."""
-        arguments = cls.__pydantic_generic_metadata__["args"]
-        return bool(arguments) and arguments[0] is Size
+    def _unit_index(cls) -> int:
+        """Return 0 for sizes in packets, 1 for times in seconds, 2 for sizes in bytes."""
+        (unit,) = cls.__pydantic_generic_metadata__["args"] or (None,)
+        return 0 if unit is Size else 2 if unit is Bytes else 1
+
+    @classmethod
+    def format_quantity(cls, number: float) -> str:
+        """Format a number with the unit of this distribution."""
+        return _WRITERS[cls._unit_index()](number)
 
     @property
     def is_in_bytes(self) -> bool:
@@ -142,10 +154,7 @@ class Distribution(Table, Generic[Quantity]):
 
     def _with_unit(self, number: float) -> str:
         """Format a quantity of this distribution for messages."""
-        rounded = float(f"{number:.6g}")
-        if self.is_size_distribution():
-            return units.format_packets(rounded)
-        return units.format_duration(rounded)
+        return self.format_quantity(float(f"{number:.6g}"))
 
     def _check_mean(self, mean: float, minimum: float = 0.0) -> None:
         if mean <= 0:

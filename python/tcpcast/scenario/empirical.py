@@ -7,7 +7,6 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationInfo, model_validator
 
-from tcpcast import units
 from tcpcast.errors import UnitError
 from tcpcast.scenario.csv_file import data_rows, read_file_of_table, read_number_cell
 from tcpcast.scenario.distributions import Distribution, Quantity
@@ -52,8 +51,7 @@ class Empirical(Distribution[Quantity]):
             values, data["weights"] = read_file_of_table(
                 data, ("file", "values", "weights"), info, _FILE_ADVICE, _read_values_and_weights
             )
-            write = units.format_packets if cls.is_size_distribution() else units.format_duration
-            data["values"] = [write(v) for v in values]
+            data["values"] = [cls.format_quantity(v) for v in values]
         elif "values" not in data:
             raise make_validation_error(
                 [make_missing_key_error(f"missing; {_FILE_ADVICE}", "file")]

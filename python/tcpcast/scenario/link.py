@@ -64,6 +64,8 @@ class Buffer:
         """
         if self.unit == "bytes":
             return float(self.amount // packet_bytes)
+        if self.needs_rate and math.isinf(rate_bps):
+            return math.inf
         if self.needs_rate:
             over_s = (self.amount, rtt_s) if self.unit == "bdp" else (self.amount,)
             # Exact fractions: 12 Mbit/s x 50 ms must give 50 packets, not slightly more.

@@ -5,7 +5,7 @@ import hashlib
 import json
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -38,14 +38,25 @@ from tcpcast.scenario.cross import CrossTraffic
 from tcpcast.scenario.cross_checks import find_cross_traffic_errors, warn_about_cross_traffic
 from tcpcast.scenario.fixed_point import FixedPoint
 from tcpcast.scenario.link import Link
+from tcpcast.scenario.links import MAX_LINKS, NetworkLink, Site
 from tcpcast.scenario.mean_field import MeanField
 from tcpcast.scenario.modern_tcp import TIMESTAMP_BYTES, has_timestamps
-from tcpcast.scenario.name_patterns import Title
+from tcpcast.scenario.name_patterns import Name, Title
 from tcpcast.scenario.network import HEADER_BYTES, Network
-from tcpcast.scenario.path import PathView, view_path
+from tcpcast.scenario.path import PathLink, PathView
 from tcpcast.scenario.probes import Probes
 from tcpcast.scenario.queue import FairQueue
 from tcpcast.scenario.return_path import RETURN
+from tcpcast.scenario.routes import (
+    NETWORK_KEYS,
+    add_buffers,
+    find_headline,
+    find_network_errors,
+    find_route_errors,
+    make_route,
+    make_routed_population,
+    view_path,
+)
 from tcpcast.scenario.run import Run
 from tcpcast.scenario.sweep import Sweep
 from tcpcast.scenario.table import (
@@ -68,10 +79,11 @@ def add_required_tables_to_schema(schema: dict[str, Any]) -> None:
     """Add the required tables to the JSON Schema."""
     own = {"required": ["traffic"], "properties": {"traffic": {"required": ["kind"]}}}
     each = {"required": ["class"], "properties": {"class": {"minItems": 1, "items": own}}}
-    apart = {"traffic", "run"}
+    apart = {"network", "traffic", "run"}
     alone = {"required": ["kind"], "properties": {"kind": {"const": "transfers"}}}
     schema["required"] = [name for name in schema["required"] if name not in apart]
-    schema["allOf"] = [{"anyOf": [{"required": ["traffic"]}, each]}]
+    network = [{"required": ["network"]}, {"required": ["link"]}]
+    schema["allOf"] = [{"anyOf": [{"required": ["traffic"]}, each]}, {"anyOf": network}]
     # Isolated transfers determine the length of the run.
     schema["if"] = {
         "properties": {"traffic": alone | {"not": {"required": ["arrivals"]}}},
@@ -107,7 +119,13 @@ def make_context(source: Mapping[str, Any], folder: Path | None) -> ValidationCo
         keys |= entry.keys()
         keys |= {f"{name}.{key}" for name, value in entry.items() for key in table_or_empty(value)}
     return ValidationContext(
-        payload, folder, metric, ends_by_itself(source), frozenset(keys), timestamps
+        payload,
+        folder,
+        metric,
+        ends_by_itself(source),
+        frozenset(keys),
+        timestamps,
+        has_links=bool(source.get("link")),
     )
 
 
@@ -156,6 +174,20 @@ class Scenario(Table):
     model_config = ConfigDict(json_schema_extra=add_required_tables_to_schema)
 
     name: Title = Field(default="scenario", examples=["web-10mbit"])
+    links: dict[Name, NetworkLink] = Field(
+        default={},
+        alias="link",
+        max_length=MAX_LINKS,
+        examples=[{"core": {"rate": "1gbit"}}],
+        description="links of a network, instead of [network.bottleneck]; classes have routes",
+    )
+    sites: dict[Name, Site] = Field(
+        default={},
+        alias="site",
+        max_length=MAX_LINKS,
+        examples=[{"home": {"count": 250}}],
+        description="hosts that share links, such as homes",
+    )
     network: Network = Field(examples=[{"rtt": "50ms", "bottleneck": {"rate": "10mbit"}}])
     traffic: Traffic = Field(examples=[{"kind": "bulk", "flows": 10}])
     tcp: Tcp = Field(default_factory=lambda: Tcp.model_validate({}))
@@ -245,13 +277,14 @@ class Scenario(Table):
             )
             raise make_key_error(message, "traffic", "kind")
         data = {"run": {}, **data} if ends_by_itself(data) else data
+        data = {"network": {}, **data} if data.get("link") else data
         return merge_classes(data, get_validation_context(info))
 
     def _find_errors(self) -> Errors:
         errors = []
         seen: set[str] = set()
         for index, entry in enumerate(self.classes):
-            below = find_class_errors(entry, self.network)
+            below = find_class_errors(entry, self.network, has_links=bool(self.links))
             if entry.name in seen:
                 below.append(
                     make_error_at(
@@ -260,7 +293,8 @@ class Scenario(Table):
                 )
             seen.add(entry.name)
             errors += [prepend_location(f, "class", index) for f in below]
-        yield from errors or find_cross_table_errors(self)
+        errors += find_network_errors(self)
+        yield from errors or [*find_route_errors(self), *find_cross_table_errors(self)]
 
     # Cached, because each metric of each class uses it.
     @functools.cached_property
@@ -268,6 +302,9 @@ class Scenario(Table):
         """Classes with their inherited values; without classes, one population of all senders."""
         if not self.classes:
             return [make_sole_population(self.network, self.traffic, self.tcp)]
+        if self.links:
+            groups = [make_routed_population(entry, self) for entry in self.classes]
+            return add_buffers(self, groups)
         return [make_population(entry, self.network, self.tcp) for entry in self.classes]
 
     @property
@@ -318,20 +355,34 @@ class Scenario(Table):
         rates = [
             p.traffic.arrivals.rate * p.traffic.mean_size_pkts * (p.packet_bytes / usual)
             for p in self.populations
-            if isinstance(p.traffic, Transfers) and p.traffic.arrivals is not None
+            if isinstance(p.traffic, Transfers)
+            and p.traffic.arrivals is not None
+            and any(on.measured for on in p.route)
         ]
         if not rates or math.isinf(self.bottleneck.rate_bps):
             return None
         return 8 * usual * math.fsum(rates) / self.bottleneck.rate_bps
 
+    @functools.cached_property
+    def headline(self) -> str:
+        """Name of the link of a network that metrics of the bottleneck describe."""
+        return find_headline(self)
+
+    @functools.cached_property
+    def measured(self) -> PathLink:
+        """The link that metrics of the bottleneck describe, on the path of a class that uses it."""
+        paths = ((*group.route, *group.back) for group in self.populations)
+        known = (on for path in paths for on in path if on.measured)
+        return next(known, None) or make_route(self, [self.headline], max(1, self.senders))[0]
+
     @property
     def bottleneck(self) -> Link:
         """The link that metrics of the bottleneck describe."""
-        return self.network.bottleneck
+        return self.measured.link
 
     def path(self, group: Population | None = None) -> PathView:
         """Return the path of a class, by default of the first, as a formula sees it."""
-        return view_path(group or self.populations[0], self.network)
+        return view_path(group or self.populations[0], self)
 
     @property
     def rtt_s(self) -> float:
@@ -351,7 +402,7 @@ class Scenario(Table):
         buffer = self.bottleneck.buffer
         if self.packet_size_classes and buffer.unit == "bytes" and not self.bottleneck.is_policer:
             return float(buffer.amount // min(group.packet_bytes for group in self.populations))
-        return self.network.buffer_pkts(self.bottleneck)
+        return self.measured.buffer_pkts
 
     def with_changes(self, changes: Mapping[str, Any]) -> Self:
         """Return a copy of the scenario with changed values.
@@ -361,8 +412,8 @@ class Scenario(Table):
         changes
             New values by dotted key, as for ``--set``, for example ``{"network.bottleneck.buffer":
             "300pkt", "class.far.rtt": "300ms"}``. Derived values (a preset's defaults, a buffer of
-            ``1bdp``) are computed again. In a network with hops, keys of ``network.bottleneck``
-            change the measured hop.
+            ``1bdp``) are computed again. In a network of links or hops, keys of
+            ``network.bottleneck`` change the link that metrics of the bottleneck describe.
 
         Raises
         ------
@@ -370,14 +421,17 @@ class Scenario(Table):
             A key is unknown, or a value contradicts other values.
         """
         typed = check_changes(changes)
-        if not self.network.hops:
-            changes = dict(typed)
-        else:
-            bottleneck, hop = "network.bottleneck.", f"network.hop.{self.network.measured_index}."
-            # Marked as measured, because new rates could select another hop.
-            mark = {f"{hop}measured": True} if any(k.startswith(bottleneck) for k in typed) else {}
+        changes, alias = dict(typed), "network.bottleneck."
+        if (self.links or self.network.hops) and any(key.startswith(alias) for key in typed):
+            # Marked as measured, because new rates could select another link.
+            mark: dict[str, Any]
+            if self.links:
+                at, mark = f"link.{self.headline}.", {"probes.link": self.headline}
+            else:
+                at = f"network.hop.{self.network.measured_index}."
+                mark = {f"{at}measured": True}
             changes = mark | {
-                hop + key.removeprefix(bottleneck) if key.startswith(bottleneck) else key: value
+                at + key.removeprefix(alias) if key.startswith(alias) else key: value
                 for key, value in typed.items()
             }
         return self.from_dict(apply_changes(self._input.source, changes), folder=self._input.folder)
@@ -426,7 +480,18 @@ class Scenario(Table):
         for name in ("class", "cross"):
             if not tables[name]:
                 del tables[name]
+        for name in ("link", "site"):
+            if not tables[name]:
+                del tables[name]
         table = tables["network"]
+        if self.links:
+            tables["network"] = {key: table[key] for key in NETWORK_KEYS if key in table}
+            for entry in tables["class"]:
+                del entry["ingress"], entry["egress"]
+            for link in tables["link"].values():
+                if not link["at"]:
+                    del link["at"]
+            return tables
         unused = "bottleneck" if table["hop"] else "hop"
         used = {key: value for key, value in table.items() if key != unused}
         if table["hop"]:
@@ -479,10 +544,10 @@ class Scenario(Table):
 
     def __repr__(self) -> str:
         """Return name, number of senders, rate of the bottleneck and RTT on one line."""
-        kinds = ", ".join(
-            f"{p.count} {p.traffic.kind}" if p.traffic.kind != "transfers" else "transfers"
-            for p in self.populations
-        )
+        counts: Counter[str] = Counter()
+        for group in self.populations:
+            counts[group.traffic.kind] += 0 if group.traffic.kind == "transfers" else group.count
+        kinds = ", ".join(f"{count} {kind}" if count else kind for kind, count in counts.items())
         rate = units.format_rate(round(self.bottleneck.rate, 3))
         rtt = f"{self.rtt_s * 1e3:.6g}ms"
         return f"<Scenario {self.name}: {kinds}, bottleneck {rate}, rtt {rtt}>"
@@ -498,11 +563,14 @@ def _get_unique_names(entries: object) -> list[str | None]:
     return [name if isinstance(name, str) and counts[name] == 1 else None for name in names]
 
 
-def _bottleneck_and_hops(network: Network) -> list[tuple[tuple[str | int, ...], Link]]:
-    """Return the keys and links of ``[[network.hop]]``, or else of ``[network.bottleneck]``."""
+def _links_with_queues(scenario: Scenario) -> list[tuple[tuple[str | int, ...], Link]]:
+    """Return the keys and links of ``[link]``, ``[[network.hop]]`` or ``[network.bottleneck]``."""
+    network = scenario.network
+    if scenario.links:
+        return [(("link", name), link) for name, link in scenario.links.items()]
     if network.hops:
-        return [(("hop", index), hop) for index, hop in enumerate(network.hops)]
-    return [(("bottleneck",), network.bottleneck_link)]
+        return [(("network", "hop", index), hop) for index, hop in enumerate(network.hops)]
+    return [(("network", "bottleneck"), network.bottleneck_link)]
 
 
 def find_cross_table_errors(scenario: Scenario) -> Iterator[InitErrorDetails]:
@@ -537,21 +605,29 @@ def find_cross_table_errors(scenario: Scenario) -> Iterator[InitErrorDetails]:
             yield make_error_at(message, "class", index, "start")
     # Find paths on which packets take no time, and flows that nothing limits.
     network = scenario.network
-    measured = ("hop", network.measured_index) if network.hops else ("bottleneck",)
-    if any(group.rtt_s == 0 for group in scenario.populations):
+    places: Sequence[tuple[str | int, ...]]
+    if scenario.links:
+        places = [("class", index) for index in range(len(groups))]
+    else:
+        *_, at = [key for key, link in _links_with_queues(scenario) if link is scenario.bottleneck]
+        places = [at] * len(groups)
+    instant_at = [place for place, group in zip(places, groups, strict=True) if group.rtt_s == 0]
+    if instant_at:
         message = (
             "the round-trip time is 0, because no link of the path has a rate or a delay; write a "
             'delay above 0, such as delay = "10ms"'
         )
-        yield make_error_at(message, "network", *measured, "delay")
-    if any(
-        isinstance(group.traffic, Bulk)
+        yield make_error_at(message, *instant_at[0], "delay")
+    free_at = [
+        place
+        for place, group in zip(places, groups, strict=True)
+        if isinstance(group.traffic, Bulk)
         and math.isinf(group.tcp.receiver_window)
-        and all(math.isinf(on.link.rate) and on.link.loss is None for on in group.route)
-        for group in scenario.populations
-    ):
+        and all(math.isinf(on.link.rate) and on.link.loss is None for on in group.data_links)
+    ]
+    if free_at:
         message = "nothing limits the flows; write a rate or a loss, or tcp.receiver_window = 44"
-        yield make_error_at(message, "network", *measured, "rate")
+        yield make_error_at(message, *free_at[0], "route" if scenario.links else "rate")
     for index, flow in enumerate(scenario.probes.flows):
         if flow >= scenario.senders:
             last = scenario.senders - 1
@@ -563,7 +639,7 @@ def find_cross_table_errors(scenario: Scenario) -> Iterator[InitErrorDetails]:
                     "flow; leave this number out"
                 )
             yield make_error_at(message, "probes", "flows", index)
-    for place, link in _bottleneck_and_hops(network):
+    for place, link in _links_with_queues(scenario):
         if (
             isinstance(link.queue, FairQueue)
             and link.queue.head_of_line == "in service"
@@ -573,7 +649,7 @@ def find_cross_table_errors(scenario: Scenario) -> Iterator[InitErrorDetails]:
                 'requires tcp.stack = "max-plus-reno" and a constant rate; leave the key out, or '
                 'write "in buffer"'
             )
-            yield make_error_at(message, "network", *place, "queue", "head_of_line")
+            yield make_error_at(message, *place, "queue", "head_of_line")
     # Find times of `report_at` for which a run cannot report the delivered bytes.
     times = scenario.run.report_at
     if times is not None:
@@ -633,14 +709,14 @@ def find_cross_table_errors(scenario: Scenario) -> Iterator[InitErrorDetails]:
     if instant is None:
         return
     # These senders retransmit each dropped packet immediately, and have no retransmission timer.
-    for place, link in _bottleneck_and_hops(network):
+    for place, link in _links_with_queues(scenario):
         if isinstance(link.queue, ManagedQueue):
             message = (
                 f"{link.queue.kind} controls senders by its drops, and {instant} replaces each "
                 'dropped packet immediately; write "droptail" or "fq" here, or tcp.stack = '
                 '"rfc-newreno"'
             )
-            yield make_error_at(message, "network", *place, "queue")
+            yield make_error_at(message, *place, "queue")
     for key, value in ((RETURN, network.return_link), ("ack_loss", network.ack_loss)):
         if value is not None:
             message = (
@@ -698,8 +774,7 @@ def warn_about_phase_effects(scenario: Scenario) -> list[str]:
 
 def warn_about_population(scenario: Scenario, group: Population) -> list[str]:
     """Return warnings about one class."""
-    tcp, network = group.tcp, scenario.network
-    texts = []
+    tcp, texts = group.tcp, []
     if isinstance(group.traffic, OnOff) and not group.traffic.size.has_finite_variance():
         texts.append(
             "traffic.size has no finite variance: means converge slowly, and intervals are too "
@@ -710,12 +785,11 @@ def warn_about_population(scenario: Scenario, group: Population) -> list[str]:
             "traffic.off has no finite variance: means converge slowly, and intervals are too "
             "narrow"
         )
-    links = [on.link for on in group.route]
     endless = isinstance(group.traffic, Bulk) and math.isinf(tcp.receiver_window)
     if (
         endless
         and scenario.bottleneck.queue == "droptail"
-        and all(link.loss is None and math.isinf(network.buffer_pkts(link)) for link in links)
+        and all(on.link.loss is None and math.isinf(on.buffer_pkts) for on in group.route)
     ):
         texts.append(
             "bulk flows with an unlimited window into unlimited buffers: "

@@ -1,30 +1,23 @@
 """The network: links in series from each source to its receiver, or a round-trip time."""
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Annotated, Any, Self
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Self
 
 from pydantic import (
-    ConfigDict,
     Field,
-    PlainSerializer,
-    PlainValidator,
-    TypeAdapter,
     ValidationInfo,
-    WithJsonSchema,
     model_validator,
 )
 
 from tcpcast import units
-from tcpcast.scenario.distributions import Distribution
 from tcpcast.scenario.hops import Hop, find_hop_errors, find_measured_hop
+from tcpcast.scenario.jitter import JitterRule
 from tcpcast.scenario.link import Link
 from tcpcast.scenario.loss import Loss, LossRule, RestOfRound, add_ratio_to_schema
 from tcpcast.scenario.path import PathLink
 from tcpcast.scenario.quantities import (
-    RATIO_SCHEMA,
-    TIME_SCHEMA,
     AckSize,
     Duration,
     PacketSize,
@@ -37,73 +30,8 @@ from tcpcast.scenario.table import (
     Table,
     get_validation_context,
     make_error_at,
-    make_key_error,
     make_validation_error,
 )
-from tcpcast.scenario.traffic import DISTRIBUTIONS, TimeDistribution
-
-_DISTRIBUTION_ADAPTER: TypeAdapter[Distribution[float]] = TypeAdapter(
-    TimeDistribution, config=ConfigDict(defer_build=True)
-)
-
-
-_NUMBER_SCHEMA: dict[str, Any] = {"type": "number", "minimum": 0}
-_SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        "distribution": {"enum": list(DISTRIBUTIONS)},
-        "reorder": {"type": "boolean"},
-        **dict.fromkeys(("mean", "sd", "minimum", "low", "high", "value"), TIME_SCHEMA),
-        **dict.fromkeys(("alpha", "c"), _NUMBER_SCHEMA),
-        "tail": RATIO_SCHEMA,
-        "file": {"type": "string"},
-        "values": {"type": "array", "items": TIME_SCHEMA},
-        "weights": {"type": "array", "items": _NUMBER_SCHEMA},
-    },
-    "required": ["distribution"],
-    "additionalProperties": False,
-}
-"""JSON Schema of jitter, with the keys of all distributions of times."""
-
-
-@dataclass(frozen=True, slots=True)
-class Jitter:
-    """Distribution of the delay in seconds; ``reorder`` lets packets overtake each other."""
-
-    distribution: Distribution[float]
-    reorder: bool
-
-
-def _read_jitter(value: object, info: ValidationInfo) -> Jitter:
-    if isinstance(value, Jitter):
-        return value
-    if not isinstance(value, Mapping):  # a time alone would suggest a constant delay
-        message = f"{units.quote(value)} is not a table; write "
-        raise make_key_error(
-            message + '{ distribution = "exponential", mean = "5ms" }', value=value
-        )
-    table = dict(value)
-    reorder = table.pop("reorder", False)
-    if not isinstance(reorder, bool):
-        raise make_key_error(f"{units.quote(reorder)} is not true or false; write true", "reorder")
-    return Jitter(_DISTRIBUTION_ADAPTER.validate_python(table, context=info.context), reorder)
-
-
-def _write_jitter(jitter: Jitter) -> dict[str, Any]:
-    return {
-        **jitter.distribution.model_dump(by_alias=True, exclude_none=True),
-        "reorder": jitter.reorder,
-    }
-
-
-JitterRule = Annotated[
-    Jitter,
-    PlainValidator(_read_jitter),
-    PlainSerializer(_write_jitter),
-    WithJsonSchema(_SCHEMA),
-]
-"""Table of jitter: a distribution of times, and ``reorder``."""
-
 
 HEADER_BYTES = 40
 """IP and TCP headers of a data packet, without options."""
@@ -231,24 +159,28 @@ class Network(Table):
         """The hops between the bottleneck and the egress links."""
         return self.hops[self.measured_index + 1 :]
 
-    def links(self, ingress: Link, egress: Link, senders: int = 1) -> tuple[PathLink, ...]:
-        """Return the links of the forward path of a class in order."""
+    def links(self, ingress: Link, egress: Link) -> tuple[PathLink, ...]:
+        """Return the links of the forward path of a class in order, without their buffers."""
         at = self.measured_index
         between = [
-            PathLink(
-                f"network.hop.{hop.name}",
-                hop.name,
-                hop,
-                shared=hop.shared,
-                measured=index == at,
-                instances=1 if hop.shared else senders,
-            )
+            PathLink(f"network.hop.{hop.name}", hop.name, hop, hop.shared, index == at)
             for index, hop in enumerate(self.hops)
         ] or [PathLink("network.bottleneck", "bottleneck", self.bottleneck_link, True, True)]
         return (
-            PathLink("network.ingress", "ingress", ingress, instances=senders),
+            PathLink("network.ingress", "ingress", ingress),
             *between,
-            PathLink("network.egress", "egress", egress, instances=senders),
+            PathLink("network.egress", "egress", egress),
+        )
+
+    def route(self, ingress: Link, egress: Link, senders: int) -> tuple[PathLink, ...]:
+        """Return the links of the forward path of a class of ``senders`` in order."""
+        return tuple(
+            replace(
+                on,
+                instances=1 if on.shared else senders,
+                buffer_pkts=self.buffer_pkts(on.link),
+            )
+            for on in self.links(ingress, egress)
         )
 
     @property
@@ -313,7 +245,10 @@ class Network(Table):
 
     @model_validator(mode="after")
     def _check_links_and_delays(self, info: ValidationInfo) -> Self:
-        of_classes = get_validation_context(info).class_keys
+        context = get_validation_context(info)
+        of_classes = context.class_keys
+        if context.has_links:
+            return self
         # Delays and round-trip times, except for keys that classes set.
         errors = []
         if not self.has_rtt:
@@ -337,12 +272,8 @@ class Network(Table):
             errors.append(make_error_at(problem, "return_delay"))
         for above, link in self._links_with_keys():
             own = {f"{above[0]}.rate", f"{above[0]}.buffer"}
-            problem = None if own & of_classes else self.buffer_problem(link)
-            if problem:
-                errors.append(make_error_at(problem, *above, "buffer"))
-            if isinstance(link.varying, TokenBucket) and link.varying.burst < self.packet:
-                message = f'is less than one packet; write at least "{self.packet}B"'
-                errors.append(make_error_at(message, *above, "rate", "burst"))
+            problems = () if own & of_classes else self._size_problems(link)
+            errors += [make_error_at(problem, *above, *keys) for keys, problem in problems]
         for name in ("ingress", "egress"):
             for key, problem in self.own_link_problems(getattr(self, name)):
                 errors.append(make_error_at(problem, name, key))
@@ -367,29 +298,45 @@ class Network(Table):
         for above, link in [] if errors else self._links_with_keys()[1:-1]:
             if isinstance(link, Hop) and not link.shared:
                 continue
-            if math.isinf(link.rate) and link.queue != "droptail":
-                message = f'{link.queue.label} needs a limited rate; write, for example, "10mbit"'
-                errors.append(make_error_at(message, *above, "rate"))
-                continue
-            red = self.red_parameters(link)
-            if red is not None and red.max_threshold_pkts <= red.min_threshold_pkts:
-                low = units.format_packets(red.min_threshold_pkts)
-                high = units.format_packets(red.max_threshold_pkts)
-                message = (
-                    f"{high} is not above min_threshold, {low}; write a larger threshold, or leave "
-                    "it out"
-                )
-                errors.append(make_error_at(message, *above, "queue", "max_threshold"))
-            quantum = link.queue.quantum if isinstance(link.queue, FairQueue) else None
-            if quantum is not None and quantum < self.packet:
-                message = (
-                    f'"{quantum}B" is less than one packet, so a flow would send nothing in some '
-                    f'turns; write at least "{self.packet}B"'
-                )
-                errors.append(make_error_at(message, *above, "queue", "quantum"))
+            problems = self._queue_problems(link)
+            errors += [make_error_at(problem, *above, *keys) for keys, problem in problems]
         if errors:
             raise make_validation_error(errors)
         return self
+
+    def link_problems(self, link: Link) -> Iterator[tuple[tuple[str, ...], str]]:
+        """Yield the keys and error messages of a link with this packet size."""
+        yield from self._size_problems(link)
+        yield from self._queue_problems(link)
+
+    def _size_problems(self, link: Link) -> Iterator[tuple[tuple[str, ...], str]]:
+        problem = self.buffer_problem(link)
+        if problem:
+            yield ("buffer",), problem
+        if isinstance(link.varying, TokenBucket) and link.varying.burst < self.packet:
+            yield ("rate", "burst"), f'is less than one packet; write at least "{self.packet}B"'
+
+    def _queue_problems(self, link: Link) -> Iterator[tuple[tuple[str, ...], str]]:
+        if math.isinf(link.rate) and link.queue != "droptail":
+            message = f'{link.queue.label} needs a limited rate; write, for example, "10mbit"'
+            yield ("rate",), message
+            return
+        red = self.red_parameters(link)
+        if red is not None and red.max_threshold_pkts <= red.min_threshold_pkts:
+            low = units.format_packets(red.min_threshold_pkts)
+            high = units.format_packets(red.max_threshold_pkts)
+            yield (
+                ("queue", "max_threshold"),
+                f"{high} is not above min_threshold, {low}; write a larger threshold, or leave "
+                "it out",
+            )
+        quantum = link.queue.quantum if isinstance(link.queue, FairQueue) else None
+        if quantum is not None and quantum < self.packet:
+            yield (
+                ("queue", "quantum"),
+                f'"{quantum}B" is less than one packet, so a flow would send nothing in some '
+                f'turns; write at least "{self.packet}B"',
+            )
 
     def _find_key_that_needs_rtt(self) -> str | None:
         """Return a key of the network that requires ``rtt``, or None."""

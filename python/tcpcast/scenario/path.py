@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tcpcast.scenario.classes import Population
     from tcpcast.scenario.link import Link
-    from tcpcast.scenario.network import Network
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,8 +15,9 @@ class PathLink:
     """A link on the route of a class.
 
     ``key`` is the dotted key of the link's table, and ``name`` its name in tables. ``instances``
-    is the number of such links that the class uses: 1 if all its senders share the link. Metrics of
-    the bottleneck refer to the ``measured`` link.
+    is the number of such links that the class uses: 1 if all its senders share the link.
+    ``buffer_pkts`` is the buffer in data packets. Metrics of the bottleneck refer to the
+    ``measured`` link.
     """
 
     key: str
@@ -27,6 +26,7 @@ class PathLink:
     shared: bool = False
     measured: bool = False
     instances: int = 1
+    buffer_pkts: float = math.inf
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,25 +70,3 @@ class PathView:
     def rate_key(self) -> str:
         """Key that specifies the capacity."""
         return f"{self.link.key}.rate" + ("" if self.link.shared else " times n")
-
-
-def view_path(group: Population, network: Network) -> PathView:
-    """Return what a formula sees of the path of a class."""
-    route, packet_bytes = group.route, network.packet_bytes
-    on = min(route, key=lambda on: (on.link.rate_bps * on.instances, not on.measured))
-    losses = {
-        f"{on.key}.loss": loss.mean_ratio() for on in route if (loss := on.link.loss) is not None
-    }
-    if len(losses) == 1:  # exactly as specified, without rounding
-        (loss_ratio,) = losses.values()
-    else:
-        loss_ratio = 1 - math.prod(1 - loss for loss in losses.values())
-    return PathView(
-        rtt_s=group.rtt_s,
-        link=on,
-        loss=loss_ratio,
-        loss_keys=" and ".join(losses),
-        packet_bytes=packet_bytes,
-        capacity_pps=on.link.rate_bps / (8 * packet_bytes) * on.instances,
-        buffer_pkts=network.buffer_pkts(on.link),
-    )

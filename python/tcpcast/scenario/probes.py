@@ -6,6 +6,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
 from tcpcast import units
 from tcpcast.errors import UnitError
+from tcpcast.scenario.name_patterns import Name
 from tcpcast.scenario.quantities import RATIO_SCHEMA, Ratio, Size, integer_annotation
 from tcpcast.scenario.table import Choice, Errors, Table, make_error_at
 
@@ -55,6 +56,12 @@ class Probes(Table):
     and the distribution over files, large files and blocks of packets.
     """
 
+    link: Name | None = Field(
+        default=None,
+        examples=["core"],
+        description="the [link.NAME] that metrics of the bottleneck describe; the default is the "
+        "shared link with the lowest rate per flow",
+    )
     flows: list[Annotated[int, *integer_annotation(0, 10**7 - 1)]] = Field(
         default=[], max_length=1000, examples=[[0, 1]]
     )

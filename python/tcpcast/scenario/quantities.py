@@ -54,7 +54,7 @@ RATIO_SCHEMA = _quantity_or_number_schema(_quantity_schema(rf"{_UNSIGNED_NUMBER}
 RATE_SCHEMA = _quantity_schema(
     rf"{_UNSIGNED_NUMBER}[kKmMgG]?([bB][iI][tT](/[sS])?|b/s)\s*$", "10mbit", "unlimited"
 )
-_BYTES_SCHEMA = _quantity_schema(
+BYTES_SCHEMA = _quantity_schema(
     rf"{_UNSIGNED_NUMBER}(B|kB|KB|MB|GB|TB|KiB|MiB|GiB|TiB)\s*$", "1500B"
 )
 
@@ -247,15 +247,15 @@ Size = Annotated[
 Ratio = Annotated[float, *quantity_annotation(units.parse_ratio, units.format_ratio, RATIO_SCHEMA)]
 """Ratio from 0 to 1."""
 
-Bytes = Annotated[int, *quantity_annotation(units.parse_bytes, units.format_bytes, _BYTES_SCHEMA)]
+Bytes = Annotated[int, *quantity_annotation(units.parse_bytes, units.format_bytes, BYTES_SCHEMA)]
 """Bytes on the wire."""
 
 PacketSize = Annotated[
-    int, *quantity_annotation(_read_packet_size, units.format_bytes, _BYTES_SCHEMA)
+    int, *quantity_annotation(_read_packet_size, units.format_bytes, BYTES_SCHEMA)
 ]
 """Bytes of a data packet on the wire, IP and TCP headers included."""
 
-AckSize = Annotated[int, *quantity_annotation(_read_ack_size, units.format_bytes, _BYTES_SCHEMA)]
+AckSize = Annotated[int, *quantity_annotation(_read_ack_size, units.format_bytes, BYTES_SCHEMA)]
 """Bytes of an ack on the wire."""
 
 Window = Annotated[

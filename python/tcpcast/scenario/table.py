@@ -50,7 +50,8 @@ class ValidationContext:
     relative file names. ``precision_metric`` is the metric of a bare ``precision``.
     ``ends_by_itself`` is True if the traffic determines the length of the run. ``class_keys`` are
     keys set by at least one class, such as ``rtt`` and ``egress.rate``. ``timestamps`` is True if
-    packets have the timestamp option, which reduces the payload.
+    packets have the timestamp option, which reduces the payload. ``has_links`` is True if the
+    scenario is a network of links with routes.
     """
 
     payload_bytes: int | None = None
@@ -59,6 +60,7 @@ class ValidationContext:
     ends_by_itself: bool = False
     class_keys: frozenset[str] = frozenset()
     timestamps: bool = False
+    has_links: bool = False
 
 
 def get_validation_context(info: ValidationInfo) -> ValidationContext:
@@ -176,6 +178,9 @@ def get_union_member_names() -> frozenset[str]:
     return _TAGS_WITHOUT_KEY | {values[0] for values in words if len(values) == 1}
 
 
+_NAMED = frozenset({"link", "site"})
+"""Tables whose keys are names that users choose."""
+
 EntryNames = Mapping[tuple[str, ...], Sequence[str | None]]
 """Names of the entries of each list of tables, by location of the list; None if unnamed."""
 
@@ -208,7 +213,9 @@ def convert_to_input_errors(
         pairs = zip(("", *location), location, strict=False)
         messages[
             tuple(
-                p for above, p in pairs if p not in members or (above, p) == ("run", "transfers")
+                p
+                for above, p in pairs
+                if p not in members or above in _NAMED or (above, p) == ("run", "transfers")
             ),
             e["msg"],
         ] = None

@@ -8,7 +8,7 @@ from typing import Any
 
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
-_WITH_HEADERS = ("network", "tcp")
+_WITH_HEADERS = ("link", "site", "network", "tcp")
 """Tables whose subtables have headers."""
 _ESCAPED_CHARACTERS = re.compile(r'["\\\x00-\x1f\x7f]')
 
@@ -16,9 +16,9 @@ _ESCAPED_CHARACTERS = re.compile(r'["\\\x00-\x1f\x7f]')
 def write_toml(tables: Mapping[str, Any]) -> str:
     """Write nested tables, texts, numbers, booleans and lists as a TOML document.
 
-    Plain values come first, then the tables with headers: those at the top level, the links in
-    ``network`` and the rules in ``tcp``. Deeper tables are inline. Lists of tables at these levels
-    become arrays of tables.
+    Plain values come first, then the tables with headers: those at the top level, links and sites,
+    the links in ``network`` and the rules in ``tcp``. Deeper tables are inline. Lists of tables at
+    these levels become arrays of tables.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ def _needs_table_header(value: object) -> bool:
 def _write_table(header: str, table: Mapping[str, Any], *, nested: bool) -> list[str]:
     below = {k: v for k, v in table.items() if nested and _needs_table_header(v)}
     own = {k: v for k, v in table.items() if k not in below}
-    blocks = [f"[{header}]\n{_write_table_lines(own)}".rstrip()]
+    blocks = [f"[{header}]\n{_write_table_lines(own)}".rstrip()] if own or not below else []
     for name, value in below.items():
         inner = f"{header}.{_write_key(name)}"
         if isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""The traffic: on/off sources, endless bulk flows, or single transfers."""
+"""The traffic: on/off sources, bulk flows, transfers, requests, messages, pings, streams."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -36,8 +36,13 @@ from tcpcast.scenario.distributions import (
 )
 from tcpcast.scenario.empirical import Empirical
 from tcpcast.scenario.quantities import (
+    BYTES_SCHEMA,
     PACKETS_SCHEMA,
+    TIME_SCHEMA,
+    Bytes,
     Duration,
+    PositiveDuration,
+    Rate,
     Size,
     integer_annotation,
     number_annotation,
@@ -72,23 +77,27 @@ DISTRIBUTIONS = (
     "uniform",
     "empirical",
 )
-TRAFFIC_KINDS = ("on-off", "bulk", "transfers")
+TRAFFIC_KINDS = ("on-off", "bulk", "transfers", "requests", "messages", "ping", "stream")
 
 Count = Annotated[int, *integer_annotation(1, MAX_SOURCES)]
 
 
 def _distribution_validator(
-    example: Mapping[str, str], read: Callable[[object], float]
+    example: Mapping[str, str], read: Callable[[object], float], *, constants: bool = False
 ) -> Callable[[object], object]:
-    """Return a validator with messages about a missing or unknown distribution."""
+    """Return a validator with messages about a missing or unknown distribution.
+
+    With ``constants``, a single quantity is a constant distribution.
+    """
 
     def check(value: object) -> object:
         if isinstance(value, Distribution):
             return value
         if not isinstance(value, Mapping):
-            written = write_value(
-                guess_distribution_table(value) or make_constant_table(value, read) or example
-            )
+            constant = make_constant_table(value, read)
+            if constants and constant is not None:
+                return constant
+            written = write_value(guess_distribution_table(value) or constant or example)
             raise ValueError(f"{units.quote(value)} is not a distribution; write {written}")
         distribution = value.get("distribution")
         if distribution is None:
@@ -124,7 +133,14 @@ SizeDistribution = Annotated[
     Field(discriminator="distribution"),
     BeforeValidator(_distribution_validator(_SIZE_EXAMPLE, read_any_size)),
 ]
-TimeDistribution = Annotated[
+
+
+def _add_constant_to_schema(schema: dict[str, Any], constant: dict[str, Any]) -> None:
+    schema["anyOf"] = [constant, *schema.pop("oneOf")]
+    del schema["discriminator"]
+
+
+_Times = Annotated[
     Exponential[Duration]
     | ExponentialPareto[Duration]
     | TwoExponentials[Duration]
@@ -134,8 +150,41 @@ TimeDistribution = Annotated[
     | Uniform[Duration]
     | Empirical[Duration],
     Field(discriminator="distribution"),
-    BeforeValidator(_distribution_validator(_TIME_EXAMPLE, units.parse_duration)),
 ]
+TimeDistribution = Annotated[
+    _Times, BeforeValidator(_distribution_validator(_TIME_EXAMPLE, units.parse_duration))
+]
+TimeOrDistribution = Annotated[
+    _Times,
+    Field(json_schema_extra=partial(_add_constant_to_schema, constant=TIME_SCHEMA)),
+    BeforeValidator(_distribution_validator(_TIME_EXAMPLE, units.parse_duration, constants=True)),
+]
+"""A distribution of times, or one time."""
+
+BytesOrDistribution = Annotated[
+    Exponential[Bytes]
+    | ExponentialPareto[Bytes]
+    | TwoExponentials[Bytes]
+    | Lognormal[Bytes]
+    | Pareto[Bytes]
+    | Constant[Bytes]
+    | Uniform[Bytes]
+    | Empirical[Bytes],
+    Field(
+        discriminator="distribution",
+        json_schema_extra=partial(_add_constant_to_schema, constant=BYTES_SCHEMA),
+    ),
+    BeforeValidator(
+        _distribution_validator(
+            {"distribution": "exponential", "mean": "20KB"}, units.parse_bytes, constants=True
+        )
+    ),
+]
+"""A distribution of sizes in bytes, or one size."""
+
+
+def _zero_time() -> Constant[float]:
+    return Constant[Duration].model_construct(distribution="constant", value=0.0)
 
 
 class OnOff(Table):
@@ -426,8 +475,116 @@ class Transfers(Table):
             )
 
 
+class _Flows(Table):
+    """Traffic of a number of flows, which needs links with routes."""
+
+    elsewhere: ClassVar[Mapping[str, str]] = {
+        "sources": "unknown key; write flows",
+        "count": "unknown key; write flows",
+    }
+
+    declared: Count | None = Field(default=None, alias="flows", examples=[10])
+
+    @property
+    def count(self) -> int:
+        """Number of flows; 0 for the top-level table if classes set the numbers."""
+        return self.declared or 0
+
+
+class Requests(_Flows):
+    """Clients that send a request, wait for the answer, and pause before the next request.
+
+    With ``fan_in``, a client sends this many requests at once on as many flows, and pauses when all
+    answers are complete (incast).
+    """
+
+    kind: Literal["requests"]
+    request: BytesOrDistribution = Field(
+        default_factory=lambda: Constant[Bytes].model_construct(distribution="constant", value=200),
+        examples=["200B"],
+        description="payload of a request: a size or a distribution; default 200B",
+    )
+    answer: BytesOrDistribution = Field(
+        examples=["20KB"], description="payload of an answer: a size or a distribution"
+    )
+    server_time: TimeOrDistribution = Field(
+        default_factory=_zero_time,
+        examples=["10ms"],
+        description="time from the request to its answer at the server; default 0s",
+    )
+    pause: TimeOrDistribution = Field(
+        default_factory=_zero_time,
+        examples=[{"distribution": "exponential", "mean": "1s"}],
+        description="time from the answer to the next request of the client; default 0s",
+    )
+    fan_in: Annotated[int, *integer_annotation(1, 100_000)] = Field(
+        default=1,
+        examples=[32],
+        description="requests that a client sends at once, each on a flow of its own; `flows` is a "
+        "multiple",
+    )
+
+
+class Messages(_Flows):
+    """Messages of one packet without TCP, such as those of a game or a call."""
+
+    kind: Literal["messages"]
+    size: BytesOrDistribution = Field(
+        examples=["200B"], description="bytes of a message on the link: a size or a distribution"
+    )
+    interval: TimeOrDistribution = Field(
+        examples=["20ms"], description="time between messages: one time or a distribution"
+    )
+
+
+class Ping(_Flows):
+    """Probes of one packet that the server returns; their delay is the round-trip time."""
+
+    kind: Literal["ping"]
+    size: Bytes = Field(default=84, examples=["84B"], description="bytes of a probe on the link")
+    interval: TimeOrDistribution = Field(
+        default_factory=lambda: Constant[Duration].model_construct(
+            distribution="constant", value=0.2
+        ),
+        examples=["200ms"],
+        description="time between probes: one time or a distribution; default 200ms",
+    )
+
+
+class Stream(_Flows):
+    """Video in segments of a fixed rate; a player requests them and buffers them."""
+
+    kind: Literal["stream"]
+    rate: Rate = Field(examples=["5mbit"], description="payload rate of the video")
+    segment: PositiveDuration = Field(
+        default=2.0, examples=["2s"], description="playing time of a segment"
+    )
+    start_buffer: PositiveDuration = Field(
+        default=4.0,
+        examples=["4s"],
+        description="buffered playing time at which playing begins, and resumes after a stall",
+    )
+    max_buffer: PositiveDuration = Field(
+        default=30.0, examples=["30s"], description="largest buffered playing time"
+    )
+
+    def _find_errors(self) -> Errors:
+        if math.isinf(self.rate):
+            yield make_error_at('a stream needs a rate; write, for example, "5mbit"', "rate")
+        least = max(self.start_buffer, self.segment)
+        if self.max_buffer < least:
+            message = (
+                "must hold a segment and start_buffer; write at least "
+                f'"{units.format_duration(least)}"'
+            )
+            yield make_error_at(message, "max_buffer")
+
+
+FlowTraffic = Requests | Messages | Ping | Stream
+"""Traffic that needs links with routes."""
+
 Traffic = Annotated[
-    OnOff | Bulk | Transfers,
+    OnOff | Bulk | Transfers | Requests | Messages | Ping | Stream,
     Field(discriminator="kind"),
     BeforeValidator(
         partial(check_selecting_key, key="kind", what="kind of traffic", words=TRAFFIC_KINDS)

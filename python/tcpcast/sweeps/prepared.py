@@ -155,9 +155,10 @@ class PreparedSweep:
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """Names of the classes if there are several; each then has its own columns."""
+        """Names of several classes, and of links, as ``link.NAME``; each has its own columns."""
         names = tuple(group.name for group in self.scenario.populations)
-        return names if len(names) > 1 else ()
+        links = tuple(f"link.{name}" for name in self.scenario.links)
+        return (*names, *links) if len(names) > 1 else links
 
     @property
     def is_grid(self) -> bool:

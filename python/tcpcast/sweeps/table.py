@@ -7,7 +7,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from tcpcast.answer import UNITS, Note, Status, finite_or_none, warning_severity
-from tcpcast.compare import class_metrics
+from tcpcast.compare import class_metrics, link_metrics
 from tcpcast.errors import MachineError
 from tcpcast.metrics import HEADLINE_METRICS
 from tcpcast.sweeps.axes import QUANTITY_KINDS, SweepAxis, common_quantity_kind, value_as_text
@@ -103,7 +103,7 @@ def write_answer(answer: Answer, *, by_class: bool) -> str:
     }
     columns |= _metric_columns(metrics, "")
     if by_class and "by_class" in answer.tables:
-        for name, of_class in class_metrics(answer).items():
+        for name, of_class in (class_metrics(answer) | link_metrics(answer)).items():
             columns |= _metric_columns(of_class, f".{name}")
     return json.dumps({name: value for name, value in columns.items() if value is not None})
 

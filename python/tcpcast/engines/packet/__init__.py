@@ -119,6 +119,7 @@ def packet(scenario: Scenario, options: RunOptions) -> Answer:
         Sources or replications that do not fit into free memory.
     """
     check_packet_sizes(scenario)
+    _check_links(scenario)
     if not options.over_time:
         return simulate_with_configuration(scenario, options, make_configuration)
     return simulate_with_configuration(scenario, options, time_series.make_configuration_over_time)
@@ -147,7 +148,7 @@ def simulate_with_configuration(
     check_memory(scenario, configure(scenario, 0.0))
     warmup = _find_warm_up(scenario, options, clock, configure)
     config = configure(scenario, warmup.seconds)
-    run = _native.Simulation(config, scenario.run.replications)
+    run = start_simulation(config, scenario.run.replications)
     threads = options.threads or os.cpu_count() or 1
     watch = MemoryWatch(config, scenario.run.replications, options.progress)
     advance = functools.partial(_advance_run, run, threads=threads, progress=watch)
@@ -248,6 +249,12 @@ def simulate_with_configuration(
     return answer
 
 
+def start_simulation(config: Config, replications: int) -> _native.Simulation:
+    """Return a simulation of one road or of a network of links, whichever is configured."""
+    start = _native.Simulation.on_links if "links" in config else _native.Simulation
+    return start(config, replications)
+
+
 def _advance_run(run: _native.Simulation, **how: Any) -> EndReason:
     """Advance a run and return how it ended, including exhausted memory."""
     try:
@@ -316,7 +323,7 @@ def _find_warm_up(
     """
     if scenario.run.warmup_s is not None:
         return _WarmUpResult(scenario.run.warmup_s, "given")
-    run = _native.Simulation(configure(scenario, 0.0), 1)
+    run = start_simulation(configure(scenario, 0.0), 1)
     whole = _requested_run_length(scenario, 0.0)
     watch = MemoryWatch(configure(scenario, 0.0), 1, None)
     enough = MIN_PILOT_SHARE if len(scenario.populations) == 1 else MIN_PILOT_SHARE_OF_CLASSES
@@ -359,6 +366,23 @@ def _has_reached_maximum_time(run: _native.Simulation) -> bool:
     return any(now >= MAX_RUN_S * NS_PER_SECOND for now, _ in run.clocks())
 
 
+def _check_links(scenario: Scenario) -> None:
+    """Raise NotApplicable if a network of links has features of one road only."""
+    if not scenario.links:
+        return
+    classic = [group for group in scenario.populations if not group.tcp.is_modern]
+    if classic:
+        raise NotApplicable(
+            f"{classic[0].tcp.stack} has no bytes and no way back, which links with routes need",
+            Suggestion(changes_to_set_stack(scenario, "linux-reno")),
+        )
+    if scenario.probes.pcap:
+        raise NotApplicable(
+            "probes.pcap captures at places of one road, which a network of links does not have",
+            Suggestion({"probes.pcap": None}),
+        )
+
+
 def check_packet_sizes(scenario: Scenario) -> None:
     """Raise NotApplicable if the simulator needs packets of one size for the scenario."""
     keys = [f"class.{name}.packet" for name in scenario.packet_size_classes]
@@ -374,6 +398,8 @@ def _find_features_for_one_size(
         changes = changes_to_set_stack(scenario, "rfc-newreno")
         yield "max-plus-reno supports only packets of one size", Suggestion(changes)
     network = scenario.network
+    if scenario.links:
+        return
     if any(link.is_policer for link in (scenario.bottleneck, *network.hops)):
         yield ("a policer supports only packets of one size",)
     for hop in network.hops:

@@ -8,17 +8,32 @@ from typing import TYPE_CHECKING, Any
 from tcpcast.engines.packet.cross_traffic import stream_configs
 from tcpcast.engines.packet.equilibrium import initial_class_states
 from tcpcast.engines.packet.network_scale import FULL_SCALE, NetworkScale, subtract_delays
-from tcpcast.engines.packet.queue_config import buffer_capacity, buffer_limit_bytes, queue_config
+from tcpcast.engines.packet.queue_config import (
+    buffer_capacity,
+    buffer_limit_bytes,
+    discipline_config,
+    finite_bps,
+    queue_config,
+    rate_config,
+    token_bucket_config,
+)
 from tcpcast.scenario.byte_sizes import FileInBytes
 from tcpcast.scenario.distributions import Distribution
 from tcpcast.scenario.queue import FairQueue
+from tcpcast.scenario.rate import TokenBucket
+from tcpcast.scenario.routes import link_buffers, rest_delays_s
+from tcpcast.scenario.traffic import Bulk, Messages, Ping, Requests, Stream
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
     from tcpcast.engines.packet.config_types import Choice, Config
     from tcpcast.scenario import Scenario
-    from tcpcast.scenario.classes import Population
+    from tcpcast.scenario.classes import Population, UserClass
     from tcpcast.scenario.hops import Hop
+    from tcpcast.scenario.jitter import Jitter
     from tcpcast.scenario.link import Link
+    from tcpcast.scenario.links import Change, NetworkLink
     from tcpcast.scenario.loss import Loss
     from tcpcast.scenario.network import Network
     from tcpcast.scenario.tcp import Tcp
@@ -62,7 +77,8 @@ def make_configuration(
         Number of sources per simulated source.
     """
     network = scenario.network
-    jitter = network.jitter
+    if scenario.links:
+        return make_links_configuration(scenario, warmup_s)
     return {
         "seed": scenario.run.seed,
         "packet_bytes": network.packet_bytes,
@@ -71,9 +87,7 @@ def make_configuration(
         "buffer_pkts": _buffer_config(scenario, scenario.bottleneck, scale),
         "queue": queue_config(scenario, scenario.bottleneck),
         "loss": bottleneck_loss_config(scenario.bottleneck),
-        "jitter": None
-        if jitter is None
-        else {"delay": jitter.distribution.parameters(), "reorder": jitter.reorder},
+        "jitter": jitter_config(network.jitter),
         "cross": stream_configs(scenario, scale),
         "hops_before": [_hop_config(scenario, hop, scale) for hop in network.hops_before],
         "hops_after": [_hop_config(scenario, hop, scale) for hop in network.hops_after],
@@ -86,17 +100,148 @@ def make_configuration(
             )
         ],
         "warmup_ns": to_nanoseconds(warmup_s),
-        "probes": {
-            "size_bounds": size_interval_bounds(scenario),
-            "traced": list(scenario.probes.flows),
-            "trace_points": None,
-            "course": False,
-            "captures": [(wanted.link, wanted.packets) for wanted in scenario.probes.pcap],
-            "goodput_packets": scenario.probes.goodput_packets or 0,
-            "goodput_least": math.floor(scenario.probes.goodput_least),
-            "report_at_ns": [to_nanoseconds(time) for time in scenario.run.report_at or ()],
-        },
+        "probes": _probes_config(scenario),
     }
+
+
+def make_links_configuration(scenario: Scenario, warmup_s: float) -> Config:
+    """Return the simulator's configuration of a network of links with routes."""
+    places = {name: index for index, name in enumerate(scenario.links)}
+    buffers = link_buffers(scenario, scenario.populations)
+    sites = list(scenario.sites)
+    return {
+        "seed": scenario.run.seed,
+        "links": [
+            _link_config(scenario, link, buffers[name], sites)
+            for name, link in scenario.links.items()
+        ],
+        "sites": [{"count": site.count} for site in scenario.sites.values()],
+        "classes": [
+            _routed_class_config(scenario, entry, group, places, start)
+            for entry, group, start in zip(
+                scenario.classes,
+                scenario.populations,
+                initial_class_states(scenario),
+                strict=True,
+            )
+        ],
+        "headline": places[scenario.headline],
+        "warmup_ns": to_nanoseconds(warmup_s),
+        "probes": _probes_config(scenario),
+    }
+
+
+def _is_without_tcp(group: Population) -> bool:
+    return isinstance(group.traffic, Messages | Ping)
+
+
+def _probes_config(scenario: Scenario) -> Config:
+    return {
+        "size_bounds": size_interval_bounds(scenario),
+        "traced": list(scenario.probes.flows),
+        "trace_points": None,
+        "course": False,
+        "captures": [(wanted.link, wanted.packets) for wanted in scenario.probes.pcap],
+        "goodput_packets": scenario.probes.goodput_packets or 0,
+        "goodput_least": math.floor(scenario.probes.goodput_least),
+        "report_at_ns": [to_nanoseconds(time) for time in scenario.run.report_at or ()],
+    }
+
+
+def _link_config(
+    scenario: Scenario, link: NetworkLink, buffer_pkts: float, sites: Sequence[str]
+) -> Config:
+    policer = link.varying if isinstance(link.varying, TokenBucket) and link.is_policer else None
+    in_bytes = link.buffer.unit == "bytes"
+    limit_pkts = math.inf if in_bytes or policer else buffer_pkts
+    each: Choice = "all" if link.each is None else "sender"
+    if link.each in sites:
+        each = {"site": sites.index(link.each)}
+    return {
+        "rate": {"constant": None} if policer else rate_config(link),
+        "policer": None if policer is None else token_bucket_config(policer),
+        "delay_ns": to_nanoseconds(link.delay or 0.0),
+        "limit_pkts": buffer_capacity(limit_pkts, link.rate, scenario.network.packet_bytes),
+        "limit_bytes": int(link.buffer.amount) if in_bytes else None,
+        "queue": discipline_config(scenario, link),
+        "loss": link_loss_config(link),
+        "jitter": jitter_config(link.jitter),
+        "each": each,
+        "changes": [
+            {"at_ns": to_nanoseconds(time_s), "change": change}
+            for time_s, changes in link.changes
+            for change in _change_configs(link, changes)
+        ],
+    }
+
+
+def _change_configs(link: NetworkLink, change: Change) -> Iterator[Config]:
+    if change.rate is not None:
+        yield {"rate": None if math.isinf(change.rate) else finite_bps(change.rate)}
+    if change.delay is not None:
+        yield {"delay": to_nanoseconds(change.delay)}
+    if change.loss_rule is not None:
+        yield {"loss": link_loss_config(link.model_copy(update={"loss_rule": change.loss_rule}))}
+
+
+def _routed_class_config(
+    scenario: Scenario,
+    entry: UserClass,
+    group: Population,
+    places: Mapping[str, int],
+    start: tuple[float, float] | None,
+) -> Config:
+    rest_ns = [to_nanoseconds(max(0.0, delay_s)) for delay_s in rest_delays_s(group)]
+    there_ns, back_ns = rest_ns[::-1] if group.sends == "client" else rest_ns
+    members = 1 if entry.site is None else scenario.sites[entry.site].count
+    is_tied = len(scenario.populations) > 1
+    return {
+        "site": None if entry.site is None else list(scenario.sites).index(entry.site),
+        "flows": group.count // members,
+        "routes": [[places[name] for name in route] for route in entry.route or [[]]],
+        "back": [[places[name] for name in route] for route in entry.back or [[]]],
+        "delay_ns": there_ns,
+        "back_delay_ns": back_ns,
+        "packet_bytes": group.packet_bytes,
+        "ack_bytes": scenario.network.ack_bytes,
+        "sends": group.sends,
+        "traffic": _routed_traffic_config(group, start),
+        "tcp": None if _is_without_tcp(group) else _tcp_config(group)["modern"],
+        "host_noise_ns": max(
+            to_nanoseconds(group.tcp.host_noise_s), TIE_NOISE_NS if is_tied else 0
+        ),
+    }
+
+
+def _routed_traffic_config(group: Population, start: tuple[float, float] | None) -> Config:
+    traffic = group.traffic
+    config: Config
+    match traffic:
+        case Requests():
+            times = "request", "answer", "server_time", "pause"
+            config = {key: getattr(traffic, key).parameters() for key in times}
+            config["fan_in"] = traffic.fan_in
+        case Messages():
+            config = {"bytes": traffic.size.parameters(), "interval": traffic.interval.parameters()}
+        case Ping():
+            config = {"bytes": traffic.size, "interval": traffic.interval.parameters()}
+        case Stream():
+            config = {
+                "rate_bps": finite_bps(traffic.rate),
+                "segment_s": traffic.segment,
+                "start_buffer_s": traffic.start_buffer,
+                "max_buffer_s": traffic.max_buffer,
+            }
+        case _:
+            return _traffic_config(group, start)
+    return {traffic.kind: config | _start_and_stop_config(group)}
+
+
+def jitter_config(jitter: Jitter | None) -> Config | None:
+    """Return the distribution of a link's jitter; None without jitter."""
+    if jitter is None:
+        return None
+    return {"delay": jitter.distribution.parameters(), "reorder": jitter.reorder}
 
 
 def sorted_listed_sizes(scenario: Scenario) -> list[int] | None:
@@ -297,16 +442,19 @@ def _traffic_config(group: Population, start: tuple[float, float] | None) -> Con
                 "rounding": "nearest" if payload is None else {"bytes": payload},
             }
         }
-    stop = None if math.isinf(group.stop_s) else group.stop_s
-    start = getattr(group.traffic, "start", None)
+    return {"bulk": _start_and_stop_config(group)}
+
+
+def _start_and_stop_config(group: Population) -> Config:
+    start = group.traffic.start if isinstance(group.traffic, Bulk) else None
     if start is None:
         ends = {"low": group.start_s, "high": group.start_s + group.rtt_s}
-        start_time_config: Config = {"drawn": {"distribution": "uniform", **ends}}
+        times: Config = {"drawn": {"distribution": "uniform", **ends}}
     elif isinstance(start, list):
-        start_time_config = {"times": list(start)}
+        times = {"times": list(start)}
     else:
-        start_time_config = {"drawn": start.parameters()}
-    return {"bulk": {"start": start_time_config, "stop": stop}}
+        times = {"drawn": start.parameters()}
+    return {"start": times, "stop": None if math.isinf(group.stop_s) else group.stop_s}
 
 
 def _size_rounding_config(size: Distribution[Any], payload: int | None, otherwise: str) -> Choice:

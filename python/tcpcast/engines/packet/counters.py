@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast import _native, statistics
+from tcpcast import _native, quantiles, statistics
 from tcpcast.statistics import Estimate
 
 if TYPE_CHECKING:
@@ -21,11 +21,18 @@ if TYPE_CHECKING:
     from tcpcast.scenario import Scenario
     from tcpcast.scenario.classes import Population
 
+    SlotCounts = tuple[int, Counts, Counts, Counts, Counts | Floats]
+    """Number of slots, and four columns: slot, group, bucket, count."""
+
 Estimates = dict[str, Estimate | None]
 
 LINK_COUNTER = {name: index for index, name in enumerate(_native.LINK_CELLS)}
 CLASS_COUNTER = {name: index for index, name in enumerate(_native.CLASS_CELLS)}
 SIZE_COUNTER = {name: index for index, name in enumerate(_native.SIZE_CELLS)}
+LINK_TOTAL_COUNTER = {name: index for index, name in enumerate(_native.LINK_TOTAL_CELLS)}
+DROP_COUNTERS = ("full_drops", "early_drops", "random_drops")
+"""Counters of the drops of a class on a link, by cause."""
+LINK_CLASS_COUNTER = {name: index for index, name in enumerate(_native.LINK_CLASS_CELLS)}
 
 
 def unwrap_counters(rows: Counts | Floats) -> Counts | Floats:
@@ -47,13 +54,21 @@ class BatchCounters:
     """Increments of each counter, by name, per statistical unit (batch or replication) of a run."""
 
     def __init__(
-        self, rows: Sequence[Counts | Floats], classes: int, *, begins_ns: int = 0
+        self,
+        rows: Sequence[Counts | Floats],
+        classes: int,
+        *,
+        begins_ns: int = 0,
+        links: int = 0,
+        link_classes: Sequence[tuple[int, int]] = (),
     ) -> None:
         """Store the cumulative counters of each replication.
 
         Each array is ``[slots + 2, counters]``; its last row is the end of the run. Counting starts
-        at ``begins_ns``, the end of the warm-up.
+        at ``begins_ns``, the end of the warm-up. ``link_classes`` are the pairs of a link and a
+        class with counters of the class on the link.
         """
+        self._links, self.link_classes = links, list(link_classes)
         self.replications = len(rows)
         rows = [unwrap_counters(row) for row in rows]
         self._cells = statistics.split_units([r[:-1] for r in rows], totals=[r[-1] for r in rows])
@@ -154,10 +169,29 @@ class BatchCounters:
         return column
 
     @property
+    def _first_link_column(self) -> int:
+        pairs = len(self.link_classes) * len(LINK_CLASS_COUNTER)
+        total: int = self._cells.shape[1] - pairs - self._links * len(LINK_TOTAL_COUNTER)
+        return total
+
+    @property
     def size_rows(self) -> int:
         """Number of size intervals."""
-        columns: int = self._cells.shape[1] - len(LINK_COUNTER) - self._classes * len(CLASS_COUNTER)
+        columns = self._first_link_column - len(LINK_COUNTER) - self._classes * len(CLASS_COUNTER)
         return columns // len(SIZE_COUNTER)
+
+    def link_total(self, name: str, link: int) -> Floats:
+        """Return a counter of a link of a network over all classes, ``[units]``."""
+        first = self._first_link_column + link * len(LINK_TOTAL_COUNTER)
+        column: Floats = self._cells[:, first + LINK_TOTAL_COUNTER[name]]
+        return column
+
+    def on_link(self, name: str, pairs: Sequence[int]) -> Floats:
+        """Return a counter summed over some entries of ``link_classes``, ``[units]``."""
+        first = self._first_link_column + self._links * len(LINK_TOTAL_COUNTER)
+        columns = [first + n * len(LINK_CLASS_COUNTER) + LINK_CLASS_COUNTER[name] for n in pairs]
+        total: Floats = self._cells[:, columns].sum(axis=1)
+        return total
 
     def ratio(
         self,
@@ -205,16 +239,19 @@ class Snapshot:
     ``totals`` contains histograms and counts over all replications. ``sources`` has, for each
     replication, the packets and the ON time (in nanoseconds) of each source. ``loss_events`` has
     the times of the loss events of all flows combined; None if there were too many to keep.
-    ``goodputs`` has the counters of file goodput per slot and replication. ``unfinished`` has the
-    transfers in progress at the end, one entry per class.
+    ``goodputs`` has the counters of file goodput per slot and replication, ``class_times`` those of
+    RTTs, delays and latencies, and ``link_waits`` those of queueing delays on links. ``unfinished``
+    has the transfers in progress at the end, one entry per class.
     """
 
     units: BatchCounters
     totals: dict[str, Any]
     sources: list[tuple[Counts, Counts]]
     loss_events: list[NDArray[np.int64]] | None
-    goodputs: Sequence[tuple[int, Counts, Counts, Counts, Counts | Floats]]
+    goodputs: Sequence[SlotCounts]
     unfinished: Sequence[UnfinishedTransfers] = ()
+    class_times: Sequence[SlotCounts] = ()
+    link_waits: Sequence[SlotCounts] = ()
 
     @property
     def largest_queue(self) -> int:
@@ -226,7 +263,13 @@ def read_snapshot(scenario: Scenario, run: _native.Simulation) -> Snapshot:
     """Read all counters of a run, which can continue afterwards."""
     rows, clocks = run.counters(), run.clocks()
     begins = max(0, clocks[0][0] - int(rows[0][-1, LINK_COUNTER["time_ns"]])) if clocks else 0
-    units = BatchCounters(rows, len(scenario.populations), begins_ns=begins)
+    units = BatchCounters(
+        rows,
+        len(scenario.populations),
+        begins_ns=begins,
+        links=len(scenario.links),
+        link_classes=run.link_classes(),
+    )
     # Loss events are at least one mean RTT apart (in whole nanoseconds).
     rtt_sum_ns, samples = (units.total(n) for n in ("rtt_sum_ns", "rtt_samples"))
     events = run.loss_events(round(rtt_sum_ns / max(1.0, samples)))
@@ -236,7 +279,49 @@ def read_snapshot(scenario: Scenario, run: _native.Simulation) -> Snapshot:
             UnfinishedTransfers(sum(count for count, _ in each), sum(age for _, age in each) * 1e-9)
             for each in zip(*run.unfinished(), strict=True)
         ],
+        class_times=run.class_times(),
+        link_waits=run.link_waits(),
     )
+
+
+def split_slot_counts(
+    replications: Sequence[SlotCounts], groups: Sequence[int]
+) -> tuple[int, Floats]:
+    """Return counts of some groups per unit and bucket, ``[units, buckets]``, and the first bucket.
+
+    Without counts, the first bucket is 0, and the array is a single 0.
+    """
+    chosen = [np.isin(group, groups) for _, _, group, _, _ in replications]
+    buckets = [r[3][which].astype(np.intp) for r, which in zip(replications, chosen, strict=True)]
+    occupied = np.concatenate(buckets) if buckets else np.zeros(0, dtype=np.intp)
+    if not occupied.size:
+        return 0, np.zeros((max(1, len(replications)), 1))
+    first = int(occupied.min())
+    width = int(occupied.max()) - first + 1
+    rows = []
+    for (slots, slot, _, _, count), which, bucket in zip(
+        replications, chosen, buckets, strict=True
+    ):
+        positions = (slot[which].astype(np.intp) + 1) * width + bucket - first
+        added = np.bincount(positions, weights=count[which], minlength=(slots + 1) * width)
+        rows.append(np.cumsum(added.reshape(slots + 1, width), axis=0))
+    counts = statistics.split_units([row[:-1] for row in rows], totals=[row[-1] for row in rows])
+    return first, counts
+
+
+def estimate_time_percentiles(
+    replications: Sequence[SlotCounts], groups: Sequence[int], percentages: Sequence[int]
+) -> list[Estimate | None]:
+    """Estimate percentiles in seconds of the times of some groups; None without a time."""
+    first, counts = split_slot_counts(replications, groups)
+    last = first + counts.shape[1]
+    edges = 1e-9 * np.array(_native.TIME_BUCKET_LIMITS_NS[first : last + 1])
+    return [
+        quantiles.estimate_exceeded_value(
+            counts, edges, 1 - percent / 100, replications=max(1, len(replications))
+        )
+        for percent in percentages
+    ]
 
 
 def point_estimate(value: float) -> Estimate:

@@ -7,25 +7,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tcpcast import _native, quantiles, statistics
+from tcpcast import _native, quantiles
+from tcpcast.engines.packet.counters import split_slot_counts
 from tcpcast.engines.table_columns import concatenate_tables, estimate_part_column
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from tcpcast.array_types import Counts, Floats, Table
-    from tcpcast.engines.packet.counters import Snapshot
-    from tcpcast.scenario import Scenario
-    from tcpcast.statistics import Estimate
-
-    Column = Counts
-    Replication = tuple[int, Column, Column, Column, Column | Floats]
-    """Number of slots, and four columns: slot; index of the class and of :data:`PIECE_INDEX`,
-    combined to one number; goodput bucket; count."""
-
     from numpy.typing import ArrayLike
 
-    from tcpcast.array_types import Floats
+    from tcpcast.array_types import Floats, Table
+    from tcpcast.engines.packet.counters import SlotCounts, Snapshot
+    from tcpcast.scenario import Scenario
+    from tcpcast.statistics import Estimate
 
 
 _OCTAVES, _BUCKETS_PER_OCTAVE = _native.GOODPUT_BUCKETS
@@ -217,28 +211,13 @@ def estimate_exceeded_goodputs(scenario: Scenario, snapshot: Snapshot) -> dict[f
 
 
 def sum_goodput_counts(
-    replications: Sequence[Replication], classes: Sequence[int], pieces: Sequence[str]
+    replications: Sequence[SlotCounts], classes: Sequence[int], pieces: Sequence[str]
 ) -> GoodputCounts:
     """Return the goodput counts of some classes, split into statistical units.
 
     ``pieces`` names the counted items: small files, large files, or blocks of packets.
     """
-    wanted = np.array(
-        [index * len(PIECE_INDEX) + PIECE_INDEX[piece] for index in classes for piece in pieces]
-    )
-    chosen = [np.isin(groups, wanted) for _, _, groups, _, _ in replications]
-    buckets = [r[3][which].astype(np.intp) for r, which in zip(replications, chosen, strict=True)]
-    occupied = np.concatenate(buckets)
-    first = int(occupied.min(initial=BUCKET_COUNT))
-    if not occupied.size:
-        return GoodputCounts(0, np.zeros((1, 1)))
-    width = int(occupied.max()) - first + 1
-    rows = []
-    for (slots, slot, _, _, count), which, bucket in zip(
-        replications, chosen, buckets, strict=True
-    ):
-        positions = (slot[which].astype(np.intp) + 1) * width + bucket - first
-        added = np.bincount(positions, weights=count[which], minlength=(slots + 1) * width)
-        rows.append(np.cumsum(added.reshape(slots + 1, width), axis=0))
-    counts = statistics.split_units([row[:-1] for row in rows], totals=[row[-1] for row in rows])
-    return GoodputCounts(first, counts, len(replications))
+    wanted = [
+        index * len(PIECE_INDEX) + PIECE_INDEX[piece] for index in classes for piece in pieces
+    ]
+    return GoodputCounts(*split_slot_counts(replications, wanted), max(1, len(replications)))

@@ -12,22 +12,31 @@ from tcpcast.answer import Metric
 from tcpcast.engines.packet import transfers
 from tcpcast.engines.packet.counters import (
     CLASS_COUNTER,
+    DROP_COUNTERS,
     LINK_COUNTER,
     BatchCounters,
     Estimates,
     Snapshot,
+    estimate_time_percentiles,
     point_estimate,
     unwrap_counters,
 )
 from tcpcast.engines.packet.scenario_features import has_feature, has_queue
 from tcpcast.engines.packet.unfinished_transfers import get_unfinished
-from tcpcast.metrics import CLASS_METRICS, METRICS, sort_metrics
+from tcpcast.metrics import (
+    CLASS_METRICS,
+    METRICS,
+    PERCENTAGES,
+    PERCENTILE_TIMES,
+    sort_metrics,
+)
 from tcpcast.vector_products import dot_product
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tcpcast.array_types import Floats
+    from tcpcast.engines.packet.counters import SlotCounts
     from tcpcast.scenario import Scenario
     from tcpcast.scenario.classes import Population
     from tcpcast.statistics import Estimate
@@ -36,7 +45,7 @@ if TYPE_CHECKING:
 def estimate_metrics(scenario: Scenario, snapshot: Snapshot) -> Estimates:
     """Return every metric of the run; None if the run had no observation of it."""
     units = snapshot.units
-    result = estimate_class_metrics(scenario, units, None)
+    result = estimate_class_metrics(scenario, units, None, snapshot.class_times)
     _, *values = snapshot.totals["wait_percentiles"]
     names = ("queue_delay_p95_s", "queue_delay_p99_s")
     known = zip(names, values, strict=True)
@@ -121,9 +130,15 @@ def estimate_run_metrics(scenario: Scenario, units: BatchCounters) -> Estimates:
 
 
 def estimate_class_metrics(
-    scenario: Scenario, units: BatchCounters, index: int | None
+    scenario: Scenario,
+    units: BatchCounters,
+    index: int | None,
+    times: Sequence[SlotCounts] = (),
 ) -> Estimates:
-    """Return the metrics that exist per class and in total: rates, ON times, loss, RTT."""
+    """Return the metrics that exist per class and in total: rates, times, loss, RTT.
+
+    ``times`` are the ``class_times`` of a snapshot.
+    """
     groups = scenario.populations
     selected = range(len(groups)) if index is None else (index,)
     seconds = units.on_seconds([groups[place] for place in selected])
@@ -135,9 +150,11 @@ def estimate_class_metrics(
     sum_ns, packets = "in_flight_ns", "acked"
     if scenario.has_loss_feedback:
         sum_ns, packets = "rtt_sum_ns", "rtt_samples"
-    payload_bits = {index: 8.0 * groups[index].payload_bytes for index in selected}
-    payload_sent = units.weighted_sum("delivered", payload_bits)
-    lacking = 8.0 * units.class_counter("lacking_bytes", selected)
+    # Messages and pings are packets of any size, without TCP.
+    with_tcp = [i for i in selected if groups[i].traffic.kind not in ("messages", "ping")]
+    payload_bits = {index: 8.0 * groups[index].payload_bytes for index in with_tcp}
+    payload_sent = units.weighted_sum("delivered", payload_bits) if with_tcp else seconds
+    lacking = 8.0 * units.class_counter("lacking_bytes", with_tcp)
     special = {
         "connection_rate_bps": units.ratio(
             bits, units.class_counter("on_time_ns", selected) * 1e-9
@@ -147,10 +164,21 @@ def estimate_class_metrics(
         ),
         "send_rate_pps": units.ratio(units.class_counter("sent", selected), seconds),
         "goodput_pps": units.ratio(units.class_counter("delivered", selected), seconds),
-        "goodput_bps": units.ratio(
-            payload_sent - lacking, units.on_seconds([groups[index] for index in selected])
-        ),
+        "goodput_bps": units.ratio(payload_sent - lacking, seconds) if with_tcp else None,
     }
+    kinds = {groups[place].traffic.kind for place in selected}
+    for at, kind in enumerate(_native.TIME_KINDS):
+        chosen = [place * len(_native.TIME_KINDS) + at for place in selected]
+        # Times of different kinds, such as one-way delays and RTTs of pings, are not mixed.
+        is_mixed = len(kinds & set(PERCENTILE_TIMES[kind][1])) > 1
+        percentiles = estimate_time_percentiles(() if is_mixed else times, chosen, PERCENTAGES)
+        names = [f"{kind}_p{percent}_s" for percent in PERCENTAGES]
+        special |= dict(zip(names, percentiles, strict=True))
+    of_messages = [place for place in selected if place not in with_tcp]
+    pairs = [n for n, (_, place) in enumerate(units.link_classes) if place in of_messages]
+    lost = np.sum([units.on_link(name, pairs) for name in DROP_COUNTERS], axis=0)
+    messages = units.class_counter("messages", of_messages)
+    special["message_loss_ratio"] = units.ratio(lost, messages, events=True, maximum=1.0)
     return {
         name: special[name]
         if name in special
@@ -158,7 +186,7 @@ def estimate_class_metrics(
             scenario,
             units,
             name,
-            [place for place in selected if _covers_class(groups[place], name)],
+            [place for place in selected if _covers_class(scenario, groups[place], name)],
         )
         for name in CLASS_METRICS
     }
@@ -184,8 +212,10 @@ def _estimate_ratio_of_row(
     )
 
 
-def _covers_class(group: Population, name: str) -> bool:
+def _covers_class(scenario: Scenario, group: Population, name: str) -> bool:
     """Return True if a metric covers the sources of a class."""
+    if METRICS[name].class_columns == "bottleneck" and scenario.links:
+        return any(on.measured for on in group.data_links)
     if name == "total_time_s":
         return group.opens_connections
     if name == "idle_restart_ratio":

@@ -152,7 +152,11 @@ def _note_delays_in_own_links(
     group = scenario.populations[index]
     own_links = [on.link for on in group.route if not (on.shared or on.measured)]
     samples = units.total("rtt_samples", (index,))
-    if all(link.rate_bps == float("inf") for link in own_links) or samples == 0.0:
+    if (
+        scenario.links  # table `by_link` has the delays of all links
+        or all(link.rate_bps == float("inf") for link in own_links)
+        or samples == 0.0
+    ):
         return
     rtt_s = 1e-9 * float(units.total("rtt_sum_ns", (index,)) / samples)
     passed = units.total("passed", (index,))  # 0 if waiting times are not kept

@@ -67,31 +67,13 @@ def queue_config(scenario: Scenario, link: Link | ReturnLink) -> Choice:
     packet_bytes = scenario.network.packet_bytes
     if isinstance(link.varying, TokenBucket) and link.is_policer:
         return {
-            "policed": {"tokens": _token_bucket_config(link.varying), "packet_bytes": packet_bytes}
+            "policed": {"tokens": token_bucket_config(link.varying), "packet_bytes": packet_bytes}
         }
-    queue = link.queue
-    match queue:
-        case "droptail":
-            discipline: Choice = "drop-tail"
-        case ManagedQueue():
-            discipline = queue.simulator_config(scenario.network.packet_bytes)
-        case FairQueue():
-            discipline = {"drr": _drr_config(scenario, queue)}
-        case Red():
-            assert isinstance(link, Link)  # a return link has no RED
-            discipline = {"red": _red_config(scenario, link)}
-        case _:
-            assert_never(queue)
     limit_bytes = buffer_limit_bytes(scenario, link)
     by_length = limit_bytes is not None or isinstance(link.queue, FairQueue)
     is_managed = isinstance(link.queue, ManagedQueue) or may_mark_packets(scenario, link)
     if is_managed or link.varying is not None or (by_length and scenario.packet_size_classes):
-        if isinstance(link.varying, OpportunityRate):
-            rate: Config = {"opportunities": list(link.varying.opportunities.pairs)}
-        elif isinstance(link.varying, TokenBucket):
-            rate = {"bucket": _token_bucket_config(link.varying)}
-        else:
-            rate = {"constant": None if math.isinf(link.rate_bps) else _finite_bps(link.rate_bps)}
+        discipline, rate = discipline_config(scenario, link), rate_config(link)
         return {"managed": {"discipline": discipline, "rate": rate, "limit_bytes": limit_bytes}}
     if isinstance(link.queue, FairQueue):
         return {
@@ -106,11 +88,39 @@ def queue_config(scenario: Scenario, link: Link | ReturnLink) -> Choice:
     return "drop-tail"
 
 
-def _token_bucket_config(bucket: TokenBucket) -> Config:
-    return {"rate_bps": _finite_bps(bucket.bucket), "burst_bytes": bucket.burst}
+def discipline_config(scenario: Scenario, link: Link | ReturnLink) -> Choice:
+    """Return the discipline of a queue of packets of any length."""
+    queue = link.queue
+    match queue:
+        case "droptail":
+            return "drop-tail"
+        case ManagedQueue():
+            return queue.simulator_config(scenario.network.packet_bytes)
+        case FairQueue():
+            return {"drr": _drr_config(scenario, queue)}
+        case Red():
+            assert isinstance(link, Link)  # a return link has no RED
+            return {"red": _red_config(scenario, link)}
+        case _:
+            assert_never(queue)
 
 
-def _finite_bps(rate: float) -> int:
+def rate_config(link: Link | ReturnLink) -> Config:
+    """Return the rate of a transmitter: constant, a token bucket, or packet opportunities."""
+    if isinstance(link.varying, OpportunityRate):
+        return {"opportunities": list(link.varying.opportunities.pairs)}
+    if isinstance(link.varying, TokenBucket):
+        return {"bucket": token_bucket_config(link.varying)}
+    return {"constant": None if math.isinf(link.rate_bps) else finite_bps(link.rate_bps)}
+
+
+def token_bucket_config(bucket: TokenBucket) -> Config:
+    """Return rate and depth of a token bucket."""
+    return {"rate_bps": finite_bps(bucket.bucket), "burst_bytes": bucket.burst}
+
+
+def finite_bps(rate: float) -> int:
+    """Return a limited rate in whole bit/s."""
     return max(1, round(rate))
 
 

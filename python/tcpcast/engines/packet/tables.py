@@ -9,7 +9,7 @@ import numpy as np
 
 from tcpcast import _native, statistics
 from tcpcast.answer import Note
-from tcpcast.engines.packet import cross_traffic, file_goodputs, transfers
+from tcpcast.engines.packet import cross_traffic, file_goodputs, link_tables, transfers
 from tcpcast.engines.packet.configuration import SIZE_BOUNDS, UNLIMITED_WINDOW, sorted_listed_sizes
 from tcpcast.engines.packet.metric_estimates import estimate_class_metrics
 from tcpcast.engines.packet.reliability import (
@@ -20,6 +20,7 @@ from tcpcast.engines.packet.reliability import (
 )
 from tcpcast.engines.packet.unfinished_transfers import has_many_unfinished
 from tcpcast.engines.table_columns import (
+    estimate_columns,
     estimate_part_column,
     estimate_part_or_nan,
     percentile_columns,
@@ -69,7 +70,10 @@ def make_all_tables(
     """
     kinds = {group.traffic.kind for group in scenario.populations}
     groups = scenario.populations
-    each = [estimate_class_metrics(scenario, snapshot.units, index) for index in range(len(groups))]
+    each = [
+        estimate_class_metrics(scenario, snapshot.units, index, snapshot.class_times)
+        for index in range(len(groups))
+    ]
     estimates = add_class_interval_warnings(scenario, snapshot, each)
     is_isolated = scenario.isolated_transfers is not None
     shown = [name for name in CLASS_METRICS if METRICS[name].has_isolated_value or not is_isolated]
@@ -141,6 +145,8 @@ def make_all_tables(
             ("forced_drops", snapshot.units.total("queue_drops") - early, "count"),
         ]
         tables["red"] = quantity_table(red_rows)
+    if scenario.links:
+        tables |= link_tables.make_link_tables(scenario, snapshot)
     measured_s = snapshot.units.measured_s
     tables["cross"] = cross_traffic.cross_traffic_table(scenario, snapshot.totals, measured_s)
     network = scenario.network
@@ -506,8 +512,7 @@ def make_class_table(
         values = [estimates[metric] for estimates in each]
         if all(value is None for value in values):
             continue
-        for suffix, part in (("", "value"), ("_low", "low"), ("_high", "high")):
-            table[metric + suffix] = estimate_part_column(values, part)
+        table |= estimate_columns(metric, values)
         bounds = estimate_part_column(values, "at_least")
         if not np.isnan(bounds).all():
             table[f"{metric}_at_least"] = bounds

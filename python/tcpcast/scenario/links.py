@@ -1,0 +1,193 @@
+"""A network of links with routes: ``[link.NAME]``, ``[site.NAME]``, and the routes of classes."""
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Annotated, ClassVar
+
+from pydantic import (
+    BeforeValidator,
+    Field,
+    PlainSerializer,
+    ValidationInfo,
+    WithJsonSchema,
+)
+
+from tcpcast import units
+from tcpcast.errors import UnitError
+from tcpcast.scenario.csv_file import data_rows, read_file_of_table
+from tcpcast.scenario.jitter import JitterRule
+from tcpcast.scenario.link import UNLIMITED, Link
+from tcpcast.scenario.loss import LossRule, RestOfRound, add_ratio_to_schema
+from tcpcast.scenario.name_patterns import Name
+from tcpcast.scenario.quantities import Duration, Rate
+from tcpcast.scenario.table import (
+    Errors,
+    Table,
+    make_error_at,
+    make_key_error,
+)
+from tcpcast.scenario.traffic import Count
+
+SENDER = "sender"
+"""Value of ``each`` for one link per sender."""
+
+MAX_LINKS = 10_000
+MAX_CHANGES = 100_000
+
+
+_CHANGE_COLUMNS = ("rate", "delay", "loss")
+_FILE_ADVICE = 'write file = "pass.csv" (columns `time`, and `rate`, `delay` or `loss`, with units)'
+
+
+class Change(Table):
+    """New values of a link from a time on."""
+
+    rate: Rate | None = Field(default=None, examples=["500mbit"], description="rate of IP bytes")
+    delay: Duration | None = Field(
+        default=None, examples=["40ms"], description="one-way propagation delay"
+    )
+    loss_rule: LossRule | None = Field(
+        default=None,
+        alias="loss",
+        examples=["1%"],
+        description="random loss",
+        json_schema_extra=add_ratio_to_schema,
+    )
+
+    def _find_errors(self) -> Errors:
+        if not self.model_fields_set:
+            yield make_error_at('changes nothing; write, for example, { rate = "500mbit" }')
+        if isinstance(self.loss_rule, RestOfRound):
+            yield make_error_at(_NO_ROUNDS, "loss")
+
+
+_NO_ROUNDS = 'a link does not know the rounds of TCP; write a random loss, such as "1%"'
+
+
+def _read_changes(value: object, info: ValidationInfo) -> object:
+    """Read the file of changes, and check the times."""
+    if not isinstance(value, Mapping):
+        return value
+    if "file" in value:
+        others = [key for key in value if key != "file"]
+        value = read_file_of_table(value, ("file", *others), info, _FILE_ADVICE, _read_change_rows)
+    for time in value:
+        try:
+            units.parse_duration(time, example="20s")
+        except UnitError as error:
+            raise make_key_error(str(error), str(time)) from None
+    return value
+
+
+def _read_change_rows(rows: Iterable[list[str]], name: str) -> dict[str, dict[str, str]]:
+    columns: list[str] = []
+    changes: dict[str, dict[str, str]] = {}
+    for number, cells in data_rows(rows):
+        if not columns:
+            columns = cells
+            if columns[0] != "time" or not set(columns[1:]) <= set(_CHANGE_COLUMNS):
+                raise UnitError(f"{name}, line {number}: {_FILE_ADVICE}")
+            continue
+        if len(cells) != len(columns):
+            raise UnitError(
+                f"{name}, line {number}: {len(cells)} columns; write {len(columns)} as above"
+            )
+        values = zip(columns[1:], cells[1:], strict=True)
+        changes[cells[0]] = {key: cell for key, cell in values if cell}
+        if len(changes) > MAX_CHANGES:
+            raise UnitError(f"{name} has more than {MAX_CHANGES:,} rows; write fewer changes")
+    return changes
+
+
+Changes = Annotated[dict[str, Change], BeforeValidator(_read_changes)]
+"""Changes by time as typed."""
+
+
+class NetworkLink(Link):
+    """A link of a network, or one such link per sender or per member of a site."""
+
+    elsewhere: ClassVar[Mapping[str, str]] = {
+        "measured": "belongs to [[network.hop]] tables; write probes.link",
+        "shared": 'belongs to [[network.hop]] tables; write each = "sender"',
+        "name": "belongs to [[network.hop]] tables; write [link.NAME]",
+    }
+
+    each: Name | None = Field(
+        default=None,
+        examples=["home"],
+        description='one link per member of this site, or "sender": one link per sender; '
+        "default: one link for all",
+    )
+    jitter: JitterRule | None = Field(
+        default=None,
+        examples=[{"distribution": "exponential", "mean": "5ms"}],
+        description="distribution of a random delay behind the queue; with reorder = true, "
+        "packets overtake each other",
+    )
+    at: Changes = Field(
+        default={},
+        examples=[{"20s": {"rate": "500mbit"}}],
+        json_schema_extra={"properties": {"file": {"type": "string"}}},
+        description="times with new values of rate, delay or loss; or { file = ... } with a "
+        "column `time` and columns named as these keys",
+    )
+
+    @property
+    def changes(self) -> list[tuple[float, Change]]:
+        """Time in seconds and new values of each change, in order."""
+        timed = [(units.parse_duration(time), change) for time, change in self.at.items()]
+        return sorted(timed, key=lambda entry: entry[0])
+
+    def _find_errors(self) -> Errors:
+        yield from super()._find_errors()
+        if math.isinf(self.rate) and not any(change.rate for change in self.at.values()):
+            for key, typed in (
+                ("buffer", self.buffer != UNLIMITED),
+                ("queue", self.queue != "droptail"),
+            ):
+                if typed:
+                    message = (
+                        "a link without a rate has no queue; leave this key out, or write "
+                        'rate = "10mbit"'
+                    )
+                    yield make_error_at(message, key)
+        if isinstance(self.loss_rule, RestOfRound):
+            yield make_error_at(_NO_ROUNDS, "loss")
+        for time, change in self.at.items():
+            if units.parse_duration(time) == 0:
+                yield make_error_at(
+                    "is the start of the run; write the value as a key of the link", "at", time
+                )
+            if change.rate is not None and self.varying is not None:
+                message = f"the rate is a {self.varying.kind}; write a constant rate, or no change"
+                yield make_error_at(message, "at", time, "rate")
+
+
+class Site(Table):
+    """Hosts that share the links with ``each`` = the name of the site, such as a home."""
+
+    count: Count = Field(examples=[250], description="number of members, such as homes")
+
+
+def _read_routes(value: object) -> object:
+    """Convert a single route to a list of routes."""
+    if isinstance(value, list) and not any(isinstance(route, list) for route in value):
+        return [value]
+    return value
+
+
+Routes = Annotated[
+    list[list[Name]],
+    Field(min_length=1, max_length=1024),
+    BeforeValidator(_read_routes),
+    PlainSerializer(lambda routes: routes[0] if len(routes) == 1 else routes),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "array", "items": {"type": "string"}},
+                {"type": "array", "items": {"type": "array", "items": {"type": "string"}}},
+            ]
+        }
+    ),
+]
+"""A list of links, or several such lists: one per connection, chosen by a hash."""
