@@ -87,6 +87,8 @@ def __getattr__(name: str) -> Any:
 
         number = globals()[name] = version("tcpcast")
         return number
+    if name == "networks":
+        return importlib.import_module("tcpcast.networks")
     if name not in _MODULE_BY_NAME:
         raise AttributeError(f"module 'tcpcast' has no attribute '{name}'")
     value = getattr(importlib.import_module(_MODULE_BY_NAME[name]), name)

@@ -10,6 +10,7 @@ import tcpcast
 MODULES: dict[str, tuple[str, ...]] = {
     "tcpcast": ("run", *(name for name in tcpcast.__all__ if name != "run")),
     "tcpcast.plan": (),
+    "tcpcast.networks": ("dumbbell", "parking_lot", "fat_tree"),
     "tcpcast.models.mathis": (
         "mathis_constant", "mathis_rate_pps", "mathis_tolerated_loss_ratio",
     ),

@@ -50,7 +50,7 @@ def _answer_violations(scenario: Scenario, answer: Answer) -> Iterator[str]:
         yield from _value_violations(name, metric.value, metric.low, metric.high)
         if metric.at_least is not None and not metric.at_least >= 0:
             yield f"{name}: at least {metric.at_least}"
-    for table_name in ("by_class", "by_size", "by_hop"):
+    for table_name in ("by_class", "by_size", "by_hop", "by_link", "by_link_class"):
         table = answer.tables.get(table_name, {})
         for column in (name for name in table if name in METRICS):
             ends = [table.get(f"{column}_{end}") for end in ("low", "high")]
@@ -111,15 +111,15 @@ def _sum_violations(scenario: Scenario, answer: Answer) -> Iterator[str]:
     total = _value(answer, "loss_ratio")
     if not math.isnan(total + lost) and not math.isclose(lost, total, rel_tol=1e-6, abs_tol=1e-12):
         yield f"loss_ratio: {total}, but its parts sum to {lost}"
-    rate, queue = scenario.network.bottleneck.rate_bps, _value(answer, "queue_max_pkts")
+    rate, queue = scenario.bottleneck.rate_bps, _value(answer, "queue_max_pkts")
     carried, seconds = _value(answer, "goodput_bps"), answer.measured_s or 0.0
     if math.isfinite(rate) and not math.isnan(carried + queue) and seconds > 0:
         # The queue and the packets in flight at the end of the warm-up arrive in addition.
         largest = max(group.packet_bytes for group in groups)
         window = 8 * largest * (queue + rate * max(g.rtt_s for g in groups) / (8 * largest) + 20)
-        burst = 8 * getattr(scenario.network.bottleneck.varying, "burst", 0)
+        burst = 8 * getattr(scenario.bottleneck.varying, "burst", 0)
         most = rate + (window + burst) * scenario.run.replications / seconds
-        if carried > 1.02 * most and scenario.network.bottleneck.varying is None:
+        if carried > 1.02 * most and scenario.bottleneck.varying is None:
             yield f"goodput_bps: {carried} is above the rate of the link, {rate}"
 
 
@@ -182,8 +182,10 @@ def _distribution_violations(scenario: Scenario, answer: Answer) -> Iterator[str
         means = sizes["mean_size_pkts"]
         if np.any((means < sizes["low_pkts"]) | (means > sizes["high_pkts"])):
             yield f"by_size: {means} is outside its sizes"
-    queue = scenario.network.bottleneck.queue
-    buffers = scenario.senders if getattr(queue, "buffers", "shared") == "individual" else 1
+    queue = scenario.bottleneck.queue
+    buffers = (
+        scenario.senders or math.inf if getattr(queue, "buffers", "shared") == "individual" else 1
+    )
     mean, largest = _value(answer, "queue_mean_pkts"), _value(answer, "queue_max_pkts")
     same_size = len({group.packet_bytes for group in scenario.populations}) == 1
     if mean > largest or (same_size and largest > buffers * scenario.buffer_pkts):

@@ -16,6 +16,7 @@ from typing import Any
 
 from tcpcast.errors import ScenarioError
 from tcpcast.scenario import Scenario
+from tcpcast.scenario.modern_stacks import MODERN_STACKS
 from tcpcast.scenario.schema import make_scenario_schema
 from tcpcast.units import NUMBER
 
@@ -56,6 +57,16 @@ BASES: tuple[Tables, ...] = (
         "traffic": {"kind": "bulk"},
         "class": [{"name": "near", "flows": 2}, {"name": "far", "flows": 3}],
     },
+    {
+        **{key: value for key, value in BASE.items() if key != "network"},
+        "traffic": {"kind": "bulk"},
+        "link": {"core": LINK, "line": LINK | {"each": "home"}, "up": LINK},
+        "site": {"home": {"count": 2}},
+        "class": [
+            {"name": "web", "flows": 2, "site": "home", "route": ["core", "line"], "delay": "9ms"},
+            {"name": "up", "flows": 1, "route": ["core"], "back": ["up"], "sends": "client"},
+        ],
+    },
 )
 
 UNTOUCHED = ("sweep", "max_wall")
@@ -69,6 +80,9 @@ NEAR_WITH_TABLES = 0.25
 
 SPREADS = (0.3, 1.0, 3.0)
 """Standard deviation of a number near an example, in powers of ten."""
+
+SHARE_OF_NETWORKS = 0.4
+"""Share of combinations that are networks of links."""
 
 OPTIONAL = 0.25
 """Share of the optional keys that a new table contains."""
@@ -116,6 +130,8 @@ class Generator:
         Each feature is added with probability 1/2, in random order, unless it contradicts the
         features before it.
         """
+        if self._random.random() < SHARE_OF_NETWORKS:
+            return self._network(max_wall)
         tables: Tables = {
             "network": {"rtt": self._quantity(20, 300, "ms"), "bottleneck": self._link()},
             "traffic": self._traffic(),
@@ -151,6 +167,75 @@ class Generator:
                     tables = changed
                     break
         return tables
+
+    def _network(self, max_wall: str) -> Tables:
+        """Draw a valid network of links with routes, sites, changes and all kinds of traffic."""
+        choose = self._random.choice
+        while True:
+            names = [f"l{index}" for index in range(self._random.randint(1, 5))]
+            links = {name: self._network_link() for name in names}
+            classes = []
+            for index in range(self._random.randint(1, 4)):
+                routes = [self._random.sample(names, self._random.randint(1, min(3, len(names))))]
+                routes += [[choose(names)]] if self._random.random() < 0.2 else []
+                there = {name for route in routes for name in route}
+                back = [name for name in names if name not in there]
+                traffic = choose([self._traffic(), self._routed_traffic(), self._routed_traffic()])
+                entry: Tables = {"name": f"c{index}", "route": routes, "traffic": traffic}
+                for key in ("flows", "sources"):
+                    if key in traffic:
+                        entry[key] = traffic.pop(key)
+                entry |= {"back": back[: self._random.randint(0, 2)]}
+                entry |= choose([{}, {"site": "home"}])
+                entry |= choose([{}, {"sends": choose(["client", "both"])}])
+                entry |= choose([{"delay": self._quantity(1, 100, "ms")}, {"rtt": "300ms"}])
+                classes.append(entry)
+            tables: Tables = {
+                "link": links,
+                "class": classes,
+                "tcp": {"stack": choose(list(MODERN_STACKS))},
+                "run": {
+                    "duration": choose(["1s", "3s"]),
+                    "seed": self._random.randrange(1, 10**6),
+                    "max_wall": max_wall,
+                    "warmup": choose(["0s", "0.2s", "mser-5"]),
+                },
+            }
+            if any(entry.get("site") for entry in classes):
+                tables["site"] = {"home": {"count": self._random.randint(1, 4)}}
+            used = {name for c in classes for route in [*c["route"], c["back"]] for name in route}
+            tables["link"] = {name: links[name] for name in names if name in used}
+            if is_valid(tables):
+                return tables
+
+    def _network_link(self) -> Tables:
+        choose = self._random.choice
+        jitter = {"distribution": "uniform", "low": "0s", "high": "5ms"}
+        changed = {"rate": self._quantity(1, 20, "mbit"), "delay": "20ms", "loss": "1%"}
+        key = choose(sorted(changed))
+        return {
+            **self._link(),
+            **choose([{}, {"delay": "5ms"}, {"each": "sender"}, {"each": "home"}]),
+            **choose([{}, {}, {"jitter": jitter}]),
+            **choose([{}, {}, {"at": {"0.7s": {key: changed[key]}}}]),
+        }
+
+    def _routed_traffic(self) -> Tables:
+        choose = self._random.choice
+        size = choose(["200B", "20KB", {"distribution": "exponential", "mean": "50KB"}])
+        pause = choose(["0s", "50ms", {"distribution": "exponential", "mean": "0.2s"}])
+        flows = choose([1, 2, 6])
+        return choose(
+            [
+                {"kind": "bulk", "flows": flows},
+                {"kind": "requests", "answer": size, "pause": pause, "flows": flows}
+                | choose([{}, {"fan_in": flows}, {"server_time": "5ms"}]),
+                {"kind": "messages", "size": choose(["60B", "1200B"]), "interval": "20ms"}
+                | {"flows": flows},
+                {"kind": "ping", "interval": choose(["10ms", "100ms"]), "flows": flows},
+                {"kind": "stream", "rate": self._quantity(0.5, 8, "mbit"), "flows": flows},
+            ]
+        )
 
     def _quantity(self, low: float, high: float, unit: str) -> str:
         number = math.exp(self._random.uniform(math.log(low), math.log(high)))
@@ -368,7 +453,11 @@ class Generator:
 
     def _keys(self, schema: Schema, table: Tables) -> Iterator[tuple[Tables, str, Schema]]:
         """Yield each present or possible key of a table and of the tables below it."""
-        for key, below in schema["properties"].items():
+        named = schema.get("additionalProperties")
+        properties = schema.get("properties", {})
+        if isinstance(named, dict) and not properties:  # tables by names that users choose
+            properties = dict.fromkeys(table, named)
+        for key, below in properties.items():
             if key in UNTOUCHED:
                 continue
             yield table, key, below
@@ -392,7 +481,7 @@ class Generator:
         for alternative in self._alternatives(schema):
             if "items" in alternative:
                 yield from self._tables(alternative["items"])
-            elif "properties" in alternative:
+            elif "properties" in alternative or "additionalProperties" in alternative:
                 yield alternative
 
     def _value(self, schema: Schema) -> Any:
@@ -544,6 +633,8 @@ def _entries(value: object) -> list[Tables]:
 def _fits(schema: Schema, table: Tables) -> bool:
     """Return True if a table fits a schema, by the key that distinguishes the alternatives."""
     properties = schema.get("properties", {})
+    if isinstance(schema.get("additionalProperties"), dict):
+        return True
     words = ((key, s["const"]) for key, s in properties.items() if "const" in s)
     return set(table) <= set(properties) and all(
         table.get(key, word) == word for key, word in words

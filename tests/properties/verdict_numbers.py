@@ -23,6 +23,7 @@ def wrong_numbers(sentence: str, findings: Sequence[Finding]) -> list[str]:
         exact += [finding.tied]
         texts = (finding.subject, finding.evidence, finding.action, finding.basis)
         known.update(number for text in texts for number in _NUMBER.findall(text))
+        known.update(re.findall(r"(?<=_p)\d+", finding.metric))  # "in 95 % of cases"
     exact = [abs(value) for value in exact if math.isfinite(value)]
 
     def is_rounded(text: str) -> bool:

@@ -38,6 +38,7 @@ ANSWERING = QUESTION | {
 MAY_IMPORT = {
     "errors": set[str](),
     "extras": {"errors"},
+    "networks": {"errors"},
     "protected_inputs": {"errors"},
     "unit_tables": set[str](),
     "units": {"errors", "unit_tables"},
@@ -114,6 +115,7 @@ FROM_OUTSIDE = {
     "errors": set[str](),
     "protected_inputs": set[str](),
     "extras": {"errors"},
+    "networks": {"errors"},
     "unit_tables": set[str](),
     "units": set[str](),
     "readable_units": set[str](),

@@ -1,0 +1,219 @@
+"""Engine packet on networks of links: results per link and class, and what must not matter."""
+
+import math
+from typing import Any
+
+import pytest
+import tcpcast
+from tcpcast import Answer, Scenario, networks
+
+RUN = {"run": {"duration": "20s", "warmup": "4s", "seed": 1}}
+
+
+def simulate(tables: dict[str, Any], **changes: Any) -> Answer:
+    """Return the answer of engine packet to tables with changes by dotted key."""
+    scenario = Scenario.from_dict(RUN | tables)
+    dotted = {key.replace("__", "."): value for key, value in changes.items()}
+    (answer,) = tcpcast.run(scenario.with_changes(dotted), ["packet"])
+    return answer
+
+
+def by(answer: Answer, table: str, key: str, name: str) -> dict[str, float]:
+    """Return the numbers of the row of a table whose key has this name."""
+    columns = answer.tables[table]
+    row = columns[key].tolist().index(name)
+    return {
+        column: float(values[row])
+        for column, values in columns.items()
+        if values.dtype.kind in "fi"
+    }
+
+
+def home(**uplink: Any) -> dict[str, Any]:
+    """Return a home with a download, an upload and a ping."""
+    way = {"route": ["down"], "back": ["up"], "delay": "10ms", "flows": 1}
+    return {
+        "link": {
+            "down": {"rate": "100mbit", "buffer": "100pkt"},
+            "up": {"rate": "10mbit", "buffer": "150KB", **uplink},
+        },
+        "class": [
+            {"name": "download", "traffic": {"kind": "bulk"}, **way},
+            {"name": "upload", "traffic": {"kind": "bulk"}, "sends": "client", **way},
+            {"name": "ping", "traffic": {"kind": "ping", "interval": "50ms"}, **way},
+        ],
+    }
+
+
+def test_an_upload_delays_the_acks_of_a_download_and_a_ping() -> None:
+    full, managed = simulate(home()), simulate(home(queue="fq_codel"))
+    for answer in (full, managed):
+        up = by(answer, "by_link", "link", "up")
+        assert up["utilisation"] > 0.9
+        assert up["utilisation_low"] <= up["utilisation"] <= up["utilisation_high"]
+    slow, fast = (by(answer, "by_class", "name", "ping") for answer in (full, managed))
+    # A full buffer takes 120 ms; FQ-CoDel sends sparse flows first.
+    assert slow["delay_p95_s"] > 0.08
+    assert fast["delay_p95_s"] < 0.05
+    assert fast["delay_p50_s"] < slow["delay_p50_s"]
+    queued = by(full, "by_link", "link", "up")
+    assert queued["queue_delay_mean_s"] < queued["queue_delay_p95_s"] <= 0.121
+    downloads = [by(answer, "by_class", "name", "download") for answer in (full, managed)]
+    assert downloads[1]["goodput_bps"] > downloads[0]["goodput_bps"]
+
+
+def test_packets_of_each_class_on_each_link_add_up() -> None:
+    answer = simulate(home())
+    links, pairs = answer.tables["by_link"], answer.tables["by_link_class"]
+    for row, name in enumerate(links["link"]):
+        assert pairs["packets"][pairs["link"] == name].sum() == links["packets"][row]
+    assert set(zip(pairs["link"].tolist(), pairs["class"].tolist(), strict=True)) == {
+        (link, name) for link in ("down", "up") for name in ("download", "upload", "ping")
+    }
+
+
+def test_the_headline_link_is_chosen_by_name() -> None:
+    answer = simulate(home(), probes__link="down")
+    row = by(answer, "by_link", "link", "down")
+    assert answer["utilisation"] == pytest.approx(row["utilisation"], rel=1e-3)
+    assert answer["queue_delay_p95_s"] == pytest.approx(row["queue_delay_p95_s"], rel=0.15)
+
+
+def test_a_link_equals_the_short_form() -> None:
+    common = {"traffic": {"kind": "bulk"}, "tcp": {"stack": "linux-reno", "host_noise": "0.1ms"}}
+    link = {"rate": "20mbit", "buffer": "60pkt"}
+    tables = common | {
+        "link": {"core": link},
+        "class": [{"name": "all", "flows": 4, "route": ["core"], "delay": "20ms"}],
+    }
+    short = common | {"network": {"bottleneck": {**link, "delay": "20ms"}}}
+    own = simulate(tables, run__duration="120s")
+    other = simulate(short | {"class": [{"name": "all", "flows": 4}]}, run__duration="120s")
+    for name in ("goodput_bps", "utilisation", "queue_delay_mean_s", "rtt_mean_s"):
+        assert own[name] == pytest.approx(other[name], rel=0.05), name
+    assert own["loss_ratio"] == pytest.approx(other["loss_ratio"], rel=0.3)
+
+
+def test_a_change_of_the_rate_changes_the_goodput() -> None:
+    tables = {
+        "link": {"core": {"rate": "20mbit", "buffer": "50pkt"}},
+        "class": [{"name": "all", "flows": 1, "route": ["core"], "delay": "10ms"}],
+        "traffic": {"kind": "bulk"},
+    }
+    steady = simulate(tables, run__duration="20s")["goodput_bps"]
+    halved = simulate(tables, run__duration="20s", link__core__at={"12s": {"rate": "10mbit"}})
+    # 8 s of 20 Mbit/s, then 8 s of 10 Mbit/s.
+    assert halved["goodput_bps"] == pytest.approx(0.75 * steady, rel=0.03)
+    assert by(halved, "by_link", "link", "core")["utilisation"] == pytest.approx(1, abs=0.03)
+
+
+def test_flows_of_a_home_share_its_line() -> None:
+    tables = {
+        "link": {
+            "core": {"rate": "1gbit"},
+            "line": {"rate": "10mbit", "each": "home", "buffer": "40pkt"},
+        },
+        "site": {"home": {"count": 3}},
+        "class": [
+            {"name": "web", "site": "home", "flows": 2, "route": ["core", "line"], "delay": "5ms"}
+        ],
+        "traffic": {"kind": "bulk"},
+    }
+    answer = simulate(tables)
+    assert answer["goodput_bps"] == pytest.approx(3 * 10e6 * 1448 / 1500, rel=0.03)
+    line = by(answer, "by_link", "link", "line")
+    assert line["instances"] == 3
+    assert line["utilisation"] == pytest.approx(1, abs=0.03)
+
+
+def test_requests_of_a_client_wait_for_all_answers() -> None:
+    tables = {
+        "link": {"port": {"rate": "100mbit"}},
+        "class": [
+            {
+                "name": "query",
+                "flows": 8,
+                "route": ["port"],
+                "delay": "1ms",
+                "traffic": {"kind": "requests", "answer": "100KB", "fan_in": 8, "pause": "100ms"},
+            }
+        ],
+    }
+    row = by(simulate(tables, run__duration="60s"), "by_class", "name", "query")
+    least = 8 * 8 * 100e3 / 100e6
+    assert least < row["latency_p50_s"] < 1.3 * least
+    assert row["latency_p50_s"] <= row["latency_p95_s"] <= row["latency_p99_s"]
+
+
+def test_messages_have_one_way_delays_and_losses() -> None:
+    tables = {
+        "link": {"core": {"rate": "1mbit", "loss": "5%"}},
+        "class": [
+            {
+                "name": "game",
+                "flows": 1,
+                "route": ["core"],
+                "delay": "30ms",
+                "traffic": {"kind": "messages", "size": "125B", "interval": "10ms"},
+            }
+        ],
+    }
+    answer = simulate(tables, run__duration="100s")
+    row = by(answer, "by_class", "name", "game")
+    assert row["delay_p50_s"] == pytest.approx(0.031, rel=0.03)
+    assert row["message_loss_ratio"] == pytest.approx(0.05, rel=0.2)
+    assert math.isnan(row.get("goodput_bps", math.nan))
+    core = by(answer, "by_link", "link", "core")
+    assert core["random_loss_ratio"] == pytest.approx(0.05, rel=0.2)
+    assert core["queue_loss_ratio"] == 0
+
+
+def test_a_stream_stalls_if_the_link_is_too_slow() -> None:
+    def stalls(rate: str) -> dict[str, float]:
+        tables = {
+            "link": {"line": {"rate": rate, "buffer": "100ms"}},
+            "class": [
+                {
+                    "name": "film",
+                    "flows": 1,
+                    "route": ["line"],
+                    "delay": "10ms",
+                    "traffic": {"kind": "stream", "rate": "5mbit"},
+                }
+            ],
+        }
+        return by(
+            simulate(tables, run__duration="60s", run__warmup="0s"), "by_class", "name", "film"
+        )
+
+    assert stalls("20mbit")["stall_ratio"] == 0
+    slow = stalls("4mbit")
+    # The link carries 4 Mbit/s of IP bytes, 77 % of the video's rate.
+    assert slow["stall_ratio"] == pytest.approx(1 - 4 * 1448 / 1500 / 5, abs=0.06)
+    assert slow["startup_time_s"] > stalls("20mbit")["startup_time_s"]
+
+
+def test_names_of_links_and_their_order_do_not_matter() -> None:
+    renamed = home()
+    renamed["link"] = {"b": renamed["link"]["up"], "a": renamed["link"]["down"]}
+    for entry in renamed["class"]:
+        entry |= {"route": ["a"], "back": ["b"]}
+    one, other = simulate(home(), probes__link="up"), simulate(renamed, probes__link="b")
+    assert one["goodput_bps"] == pytest.approx(other["goodput_bps"], rel=0.05)
+    assert by(one, "by_link", "link", "up")["queue_delay_mean_s"] == pytest.approx(
+        by(other, "by_link", "link", "b")["queue_delay_mean_s"], rel=0.1
+    )
+
+
+@pytest.mark.parametrize(
+    "tables",
+    [
+        networks.dumbbell(2, buffer="50pkt"),
+        networks.parking_lot(3, buffer="50pkt"),
+        networks.fat_tree(2, rate="100mbit", delay="10us", buffer="50pkt"),
+    ],
+)
+def test_functions_return_networks_that_run(tables: dict[str, Any]) -> None:
+    answer = simulate(tables | {"traffic": {"kind": "bulk"}}, run__duration="6s", run__warmup="1s")
+    assert answer["goodput_bps"] > 0
+    assert (answer.tables["by_link"]["utilisation"] > 0.1).any()
