@@ -184,6 +184,10 @@ def _vary_senders(
         counts = {class_name: counts[class_name]}
     of_class, alone = _KEYS_BY_KIND[kind]
     keys = {name: f"class.{name}.{of_class}" if scenario.classes else alone for name in counts}
+    homes = dict.fromkeys(e.site for e in scenario.classes if e.site and e.name in counts)
+    if homes and not arriving:  # the number of homes grows, not that of the sources of each
+        keys = {name: f"site.{name}.count" for name in homes}
+        counts = {name: scenario.sites[name].count for name in homes}
     write: Callable[[float], Any] = _write_arrivals if arriving else int
     maximum = MAX_FLOWS if kind == "bulk" else MAX_SOURCES
     if engine == "packet":
@@ -207,6 +211,15 @@ def _vary_senders(
     elif kind == "on-off":
         smallest = "one source" + (" of each class" if len(counts) > 1 else "")
         more = {"easiest": (least, f"with {smallest}")}
+        if homes:
+            of_sites = " and ".join(filter(None, homes))
+            more = {
+                "easiest": (least, f"with one member of {of_sites}"),
+                "text": f"largest number of members of site {of_sites}",
+                "unit": "members",
+                "column": "members",
+                "axis": f"members of site {of_sites}",
+            }
     return _of_question(  # type: ignore[no-any-return]
         question,
         name=next(iter(keys.values())) if len(keys) == 1 else f"the {question.key} of all classes",
