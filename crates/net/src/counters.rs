@@ -93,6 +93,12 @@ impl QueueOccupancy {
         self.until = until;
     }
 
+    /// Adds the time of one packet.
+    #[inline]
+    pub(crate) fn add_sojourn(&mut self, time: Nanos) {
+        self.packet_nanos += u128::from(time);
+    }
+
     /// End of the last interval.
     pub(crate) fn until(&self) -> Nanos {
         self.until

@@ -127,6 +127,8 @@ pub struct Link<T> {
     server: Server<T>,
     /// Whether the rate varies, so that transmission takes no time.
     varies: bool,
+    /// Whether the buffer is unlimited.
+    is_unbounded: bool,
     jitter: Option<Jitter>,
     /// Departure of the last packet after the jitter, if the order is kept.
     last_departure: Nanos,
@@ -279,6 +281,7 @@ impl<T: Copy> Link<T> {
             loss: config.loss,
             server,
             varies,
+            is_unbounded: limits.packets.is_none() && limits.bytes.is_none(),
             jitter: config.jitter,
             last_departure: 0,
             delay: config.delay,
@@ -433,6 +436,15 @@ impl<T: Copy> Link<T> {
         }
         let (leaves, waited, marked) = match &mut self.server {
             Server::Unlimited => (now, 0, false),
+            // Nothing depends on the number of packets in the queue.
+            Server::Fifo { link, last_leaves }
+                if self.is_computed_on_entry && self.is_unbounded && !self.varies =>
+            {
+                let begins = (*last_leaves).max(now);
+                *last_leaves = link.transmit_uncounted(now, bytes);
+                self.occupancy.add_sojourn(*last_leaves - now);
+                (*last_leaves, begins - now, false)
+            }
             Server::Fifo { link, last_leaves } => {
                 let arriving = Packet::new((), flow, bytes).with_ecn(ecn);
                 let occupancy = &mut self.occupancy;

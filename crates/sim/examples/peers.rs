@@ -15,9 +15,15 @@
 //!   equilibrium.
 //!
 //! `STACK=linux-cubic` (or another modern stack) in the environment sets the stack of the senders.
+//! `NETWORK=1` runs modern stacks over a network of links.
 
+#[path = "../tests/one_road/mod.rs"]
+mod one_road;
+
+use one_road::network_of_one_road;
 use std::time::Instant;
 use tcpcast_sim::clock::{Nanos, SECOND, transmission_time};
+use tcpcast_sim::flows::create_network_replications;
 use tcpcast_sim::probe::{ClassCell, ProbeConfig};
 use tcpcast_sim::queue::disciplines::{self, FqCodelConfig};
 use tcpcast_sim::queue::{
@@ -344,7 +350,12 @@ fn main() {
     if config.tcp.modern.is_some() {
         config.classes.iter_mut().for_each(|class| class.host_noise = HOST_NOISE);
     }
-    let mut runs = Replications::new(&config, 1);
+    let mut runs = if std::env::var_os("NETWORK").is_some() {
+        let network = network_of_one_road(&config).expect("a network can have all features");
+        create_network_replications(&network, 1)
+    } else {
+        Replications::new(&config, 1)
+    };
     let started = Instant::now();
     runs.advance(limit, 1, &RunControl::new(1));
     let wall = started.elapsed().as_secs_f64();

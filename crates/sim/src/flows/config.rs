@@ -215,7 +215,7 @@ pub struct FlowClassConfig {
     pub back_delay: Nanos,
     /// Bytes of a full data packet, headers included; maximum length of a message.
     pub packet_bytes: u32,
-    /// Bytes of a packet without data.
+    /// Bytes of a packet without data; SACK blocks make it longer.
     pub ack_bytes: u32,
     /// Ends that send data; requests and streams are sent by both, and count for the server.
     pub sends: SendingEnds,

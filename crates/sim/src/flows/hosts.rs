@@ -52,26 +52,24 @@ impl SegmentSink for FlowSink<'_> {
         }
         let bytes = if segment.len > 0 || segment.flags.fin {
             self.class.packet_length(segment.len)
-        } else {
+        } else if segment.options.sacks.is_empty() {
             self.class.ack_bytes
-        };
-        let parcel = Parcel {
-            segment: *segment,
-            sent_at: 0,
-            flow: self.flow,
-            connection: self.connection,
-            number,
-            of: self.record.interval(),
-            content: ParcelContent::Segment,
-            to: other_end(self.end) as u8,
-            is_data,
-            counts,
+        } else {
+            self.class.ack_bytes.max(segment.ack_bytes())
         };
         let ecn = match segment.ecn {
             EcnCodepoint::NotCapable => Ecn::NotEct,
             EcnCodepoint::Capable | EcnCodepoint::Marked => Ecn::Ect0,
         };
-        let token = self.wire.parcels.store(&parcel);
+        let (token, parcel) = self.wire.parcels.add();
+        parcel.segment = *segment;
+        parcel.flow = self.flow;
+        parcel.connection = self.connection;
+        parcel.number = number;
+        parcel.of = self.record.interval();
+        parcel.content = ParcelContent::Segment;
+        parcel.to = other_end(self.end) as u8;
+        (parcel.is_data, parcel.counts) = (is_data, counts);
         let flow = flow_number(self.flow, self.end);
         let packet = Packet::new(token, flow, bytes).with_ecn(ecn);
         self.network.send(self.now, self.route, packet, self.wire);

@@ -58,12 +58,11 @@ pub(crate) struct Parcels {
 }
 
 impl Parcels {
-    /// Stores a parcel and returns its index.
+    /// Returns the index of a new parcel, and the parcel to be filled in: it contains an earlier one.
     #[inline(always)]
-    pub fn store(&mut self, parcel: &Parcel) -> u32 {
+    pub fn add(&mut self) -> (u32, &mut Parcel) {
         let index = self.free.pop().unwrap_or_else(|| self.add_slot());
-        self.slots[index as usize] = *parcel;
-        index
+        (index, &mut self.slots[index as usize])
     }
 
     #[cold]
@@ -103,11 +102,16 @@ mod tests {
     #[test]
     fn slots_are_reused_and_marks_reach_the_segment() {
         let mut parcels = Parcels::default();
-        let indices = [1, 2].map(|flow| parcels.store(&Parcel { flow, ..Parcel::default() }));
+        let store = |parcels: &mut Parcels, parcel: Parcel| {
+            let (index, slot) = parcels.add();
+            *slot = parcel;
+            index
+        };
+        let indices = [1, 2].map(|flow| store(&mut parcels, Parcel { flow, ..Parcel::default() }));
         assert_eq!((parcels.get(indices[1]).flow, parcels.len()), (2, 2));
         let removed = *parcels.remove(indices[0], Ecn::Ce);
         assert_eq!((removed.flow, removed.segment.ecn), (1, EcnCodepoint::Marked));
-        let again = parcels.store(&Parcel::default());
+        let again = store(&mut parcels, Parcel::default());
         assert_eq!((again, parcels.len(), parcels.slots.len()), (indices[0], 2, 2));
         assert_eq!(parcels.get(again).segment.ecn, EcnCodepoint::NotCapable);
     }

@@ -53,11 +53,38 @@ pub struct TimeBucketCount {
     pub count: u64,
 }
 
+/// Counts of one group in the current slot.
+#[derive(Clone, Debug)]
+struct OpenCounts {
+    /// Counts by bucket; empty for a group without times.
+    counts: Vec<u32>,
+    /// First and last bucket of the times of the slot.
+    first: usize,
+    last: usize,
+}
+
+impl OpenCounts {
+    const EMPTY: Self = Self { counts: Vec::new(), first: BUCKETS, last: 0 };
+
+    /// Buckets and counts of the slot.
+    fn filled(&self) -> impl Iterator<Item = (u16, u64)> + '_ {
+        let range = self.first..=self.last;
+        let counts = range.map(|bucket| (bucket as u16, u64::from(self.counts[bucket])));
+        counts.filter(|(_, count)| *count > 0)
+    }
+
+    fn clear(&mut self) {
+        if self.first <= self.last {
+            self.counts[self.first..=self.last].fill(0);
+        }
+        (self.first, self.last) = (BUCKETS, 0);
+    }
+}
+
 /// Counts of the times of several groups, per slot.
 #[derive(Clone, Debug, Default)]
 pub struct TimesBySlot {
-    /// Counts of the current slot; empty for a group without times.
-    open: Vec<Vec<u32>>,
+    open: Vec<OpenCounts>,
     closed: Vec<Vec<TimeBucketCount>>,
 }
 
@@ -65,7 +92,7 @@ impl TimesBySlot {
     /// Creates empty histograms of some groups.
     #[must_use]
     pub fn new(groups: usize) -> Self {
-        Self { open: vec![Vec::new(); groups], closed: Vec::new() }
+        Self { open: vec![OpenCounts::EMPTY; groups], closed: Vec::new() }
     }
 
     /// Whether there are no groups, so that nothing is recorded.
@@ -79,22 +106,19 @@ impl TimesBySlot {
     #[inline(always)]
     pub fn add_time(&mut self, group: usize, time: Nanos) {
         let bucket = bucket_of(time);
-        match self.open[group].get_mut(bucket) {
-            Some(count) => *count += 1,
-            None => self.add_first_time(group, bucket),
+        let open = &mut self.open[group];
+        if open.counts.is_empty() {
+            open.counts.resize(BUCKETS, 0);
         }
-    }
-
-    #[cold]
-    fn add_first_time(&mut self, group: usize, bucket: usize) {
-        self.open[group] = vec![0; BUCKETS];
-        self.open[group][bucket] = 1;
+        open.counts[bucket] += 1;
+        open.first = open.first.min(bucket);
+        open.last = open.last.max(bucket);
     }
 
     /// Completes the current slot.
     pub fn close_slot(&mut self) {
         let counts = self.open_counts();
-        self.open.iter_mut().for_each(|counts| counts.fill(0));
+        self.open.iter_mut().for_each(OpenCounts::clear);
         self.closed.push(counts);
     }
 
@@ -119,13 +143,12 @@ impl TimesBySlot {
     }
 
     fn open_counts(&self) -> Vec<TimeBucketCount> {
-        let of_group = |(group, counts): (u32, &Vec<u32>)| {
-            let filled = (0..).zip(counts.clone()).filter(|(_, count)| *count > 0);
-            let entry =
-                move |(bucket, count)| TimeBucketCount { group, bucket, count: u64::from(count) };
-            filled.map(entry).collect::<Vec<_>>()
-        };
-        (0..).zip(&self.open).flat_map(of_group).collect()
+        let mut counts = Vec::new();
+        for (group, open) in (0..).zip(&self.open) {
+            let filled = open.filled();
+            counts.extend(filled.map(|(bucket, count)| TimeBucketCount { group, bucket, count }));
+        }
+        counts
     }
 
     /// Counts of each slot in order; the last slot is the current one.

@@ -38,7 +38,8 @@ impl FlowSimulation {
         let state = &mut self.flows[flow];
         let record = &mut state.record;
         self.wire.probes.counters.add_to_class(record.class(), ClassCell::Sent, 1);
-        let parcel = Parcel {
+        let (token, slot) = self.wire.parcels.add();
+        *slot = Parcel {
             segment: Segment { len: bytes, ..Segment::default() },
             flow: flow as u32,
             of: record.interval(),
@@ -46,7 +47,6 @@ impl FlowSimulation {
             is_data: true,
             ..parcel
         };
-        let token = self.wire.parcels.store(&parcel);
         let packet = Packet::new(token, flow_number(flow as u32, end), bytes);
         self.network.send(self.now, state.routes[end], packet, &mut self.wire);
     }
