@@ -193,7 +193,7 @@ def keys(name: str) -> str:
     return _table(["key", "type", "example", "default", "meaning"], rows) if rows else ""
 
 
-ROUTE_KEYS = {"site", "route", "back", "delay", "back_delay", "sends"}
+ROUTE_KEYS = {"site", "route", "back", "delay", "back_delay", "host", "dscp", "sends"}
 """Keys of a class that the top level does not have."""
 
 UNITS_TYPED = {
@@ -413,5 +413,5 @@ def table_names(text: str) -> set[str]:
 
 def scenario_tables() -> set[str]:
     """Return the schema definitions of tables of keys, except distributions and overlays."""
-    skipped = re.compile(r"Overlay$|Time$|Size$|^Bernoulli$")
+    skipped = re.compile(r"Overlay$|Time$|Size$|Bytes$|^Bernoulli$")
     return {name for name in _schema()["$defs"] if not skipped.search(name)} | {"Scenario"}

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from tcpcast import Scenario, ScenarioError
 from tcpcast.engines import answer
+from tcpcast.engines.packet.configuration import make_configuration
 
 HOME: dict[str, Any] = {
     "link": {
@@ -273,3 +274,21 @@ def test_a_formula_states_why_it_does_not_apply(changes: dict[str, Any], reason:
     result = answer(Scenario.from_dict(ONE_LINK).with_changes(changes), "pftk")[0]
     assert not result.applies
     assert result.reason == reason
+
+
+def test_hosts_and_codepoints_are_numbered_for_the_simulator() -> None:
+    tables = changed(class___0__host="laptop", class___0__dscp="ef")
+    tables["class"] += [
+        {**tables["class"][0], "name": "game", "host": "console", "dscp": 8},
+        {**tables["class"][0], "name": "mail", "dscp": "be"},
+    ]
+    classes = make_configuration(Scenario.from_dict(tables), 0.0)["classes"]
+    assert [(each["host"], each["dscp"]) for each in classes] == [(0, 46), (1, 8), (0, 0)]
+
+
+def test_an_unknown_codepoint_is_refused() -> None:
+    with pytest.raises(ScenarioError) as error:
+        Scenario.from_dict(changed(class___0__dscp="af44"))
+    assert str(error.value) == (
+        'class.video.dscp: "af44" is not a codepoint (did you mean "af43"?); write "ef", or 0 to 63'
+    )

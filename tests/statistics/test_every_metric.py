@@ -41,6 +41,29 @@ SCENARIOS: tuple[dict[str, Any], ...] = (
 )
 
 
+NETWORKS: tuple[dict[str, Any], ...] = (
+    {
+        "link": {"core": BOTTLENECK},
+        "class": [
+            {"name": "web", "flows": 4, "traffic": {"kind": "requests", "answer": "20KB"}},
+            {
+                "name": "game",
+                "flows": 2,
+                "traffic": {"kind": "messages", "size": "200B", "interval": "20ms"},
+            },
+        ],
+    },
+    {
+        "link": {"core": BOTTLENECK},
+        "class": [{"name": "film", "flows": 2, "traffic": {"kind": "stream", "rate": "3mbit"}}],
+    },
+)
+for tables in NETWORKS:
+    for entry in tables["class"]:
+        entry |= {"route": ["core"], "delay": "20ms"}
+SCENARIOS += tuple(tables | {"run": LENGTH | {"duration": "60s"}} for tables in NETWORKS)
+
+
 def test_every_metric_of_the_registry_is_estimated() -> None:
     estimated: set[str] = set()
     for document in SCENARIOS:

@@ -18,7 +18,7 @@ from pydantic import (
 from tcpcast import units
 from tcpcast.errors import UnitError
 from tcpcast.scenario.link import Link
-from tcpcast.scenario.links import Routes, Site
+from tcpcast.scenario.links import Dscp, Routes, Site
 from tcpcast.scenario.modern_tcp import TIMESTAMP_BYTES, get_inherited_keys, has_timestamps
 from tcpcast.scenario.name_patterns import Name
 from tcpcast.scenario.network import HEADER_BYTES, MISSING_RTT_TEXT, Network
@@ -108,6 +108,17 @@ class UserClass(Table):
         default=None,
         examples=["18ms"],
         description="delay of the rest of the path from the client to the server; default `delay`",
+    )
+    host: Name | None = Field(
+        default=None,
+        examples=["laptop"],
+        description="client host, for queues that know hosts; classes with the same name have the "
+        "same client",
+    )
+    dscp: Dscp | None = Field(
+        default=None,
+        examples=["ef"],
+        description='codepoint of all packets of the class, for queue = "cake"; default cs0',
     )
     sends: Annotated[Literal["server", "client", "both"], Choice("sender")] | None = Field(
         default=None,

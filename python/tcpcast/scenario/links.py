@@ -23,6 +23,7 @@ from tcpcast.scenario.quantities import Duration, Rate
 from tcpcast.scenario.table import (
     Errors,
     Table,
+    did_you_mean_text,
     make_error_at,
     make_key_error,
 )
@@ -161,6 +162,36 @@ class NetworkLink(Link):
             if change.rate is not None and self.varying is not None:
                 message = f"the rate is a {self.varying.kind}; write a constant rate, or no change"
                 yield make_error_at(message, "at", time, "rate")
+
+
+DSCP_NAMES = {
+    **{f"cs{number}": 8 * number for number in range(8)},
+    **{f"af{number}{drop}": 8 * number + 2 * drop for number in range(1, 5) for drop in (1, 2, 3)},
+    "be": 0,
+    "le": 1,
+    "va": 44,
+    "ef": 46,
+}
+"""Codepoints by the names of RFC 2474, 2597, 3246, 5865 and 8622, as ``tc`` reads them."""
+
+
+def _read_dscp(value: object) -> int:
+    if isinstance(value, str) and value.lower() in DSCP_NAMES:
+        return DSCP_NAMES[value.lower()]
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 64:
+        return value
+    near = did_you_mean_text(value, DSCP_NAMES)
+    raise UnitError(f'{units.quote(value)} is not a codepoint{near}; write "ef", or 0 to 63')
+
+
+Dscp = Annotated[
+    int,
+    BeforeValidator(_read_dscp),
+    WithJsonSchema(
+        {"anyOf": [{"enum": list(DSCP_NAMES)}, {"type": "integer", "minimum": 0, "maximum": 63}]}
+    ),
+]
+"""A codepoint of differentiated services, by name or number."""
 
 
 class Site(Table):

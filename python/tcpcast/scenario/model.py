@@ -334,6 +334,11 @@ class Scenario(Table):
         return [each.name for each in self.classes if each.packet not in (None, usual)]
 
     @property
+    def has_changes(self) -> bool:
+        """True if links change during the run, so that there is no steady state."""
+        return any(link.at for link in self.links.values())
+
+    @property
     def has_random_loss(self) -> bool:
         """True if at least one link on the forward path has random loss."""
         return any(on.link.loss is not None for p in self.populations for on in p.route)

@@ -135,7 +135,7 @@ def find_network_errors(scenario: Scenario) -> list[InitErrorDetails]:
 def _find_keys_without_links(scenario: Scenario) -> Errors:
     usual = ("on-off", "bulk", "transfers")
     for index, entry in enumerate(scenario.classes):
-        for key in ("route", "back", "site", "delay", "back_delay", "sends"):
+        for key in ("route", "back", "site", "delay", "back_delay", "host", "dscp", "sends"):
             if getattr(entry, key) is not None:
                 message = "needs links; write [link.NAME] tables, or leave this key out"
                 yield make_error_at(message, "class", index, key)

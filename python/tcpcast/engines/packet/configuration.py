@@ -193,6 +193,7 @@ def _routed_class_config(
 ) -> Config:
     rest_ns = [to_nanoseconds(max(0.0, delay_s)) for delay_s in rest_delays_s(group)]
     there_ns, back_ns = rest_ns[::-1] if group.sends == "client" else rest_ns
+    hosts = dict.fromkeys(each.host for each in scenario.classes if each.host is not None)
     members = 1 if entry.site is None else scenario.sites[entry.site].count
     is_tied = len(scenario.populations) > 1
     return {
@@ -200,6 +201,8 @@ def _routed_class_config(
         "flows": group.count // members,
         "routes": [[places[name] for name in route] for route in entry.route or [[]]],
         "back": [[places[name] for name in route] for route in entry.back or [[]]],
+        "host": None if entry.host is None else list(hosts).index(entry.host),
+        "dscp": entry.dscp or 0,
         "delay_ns": there_ns,
         "back_delay_ns": back_ns,
         "packet_bytes": group.packet_bytes,

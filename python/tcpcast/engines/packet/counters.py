@@ -211,6 +211,15 @@ class BatchCounters:
             maximum=maximum,
         )
 
+    def share_of_capacity(self, carried: Floats, capacity: Floats) -> Estimate | None:
+        """Estimate the carried share of a capacity, at most 1.
+
+        A link may carry more than its capacity during the measurement: tokens that it saved during
+        the warm-up, and packets that are counted before their transmission ends.
+        """
+        excess = max(1.0, carried.sum() / max(capacity.sum(), 1.0))
+        return self.ratio(carried / excess, capacity, maximum=1.0)
+
     def per_replication(self, counts: Floats, length: Floats | None = None) -> Estimate | None:
         """Estimate the mean of a count over replications.
 

@@ -42,7 +42,7 @@ def make_link_tables(scenario: Scenario, snapshot: Snapshot) -> dict[str, Table]
         waits = estimate_time_percentiles(snapshot.link_waits, [index], PERCENTAGES)
         of_links.append(
             {
-                "utilisation": units.ratio(carried, capacity, maximum=1.0),
+                "utilisation": units.share_of_capacity(carried, capacity),
                 **_estimate_losses_and_delay(units, pairs[index]),
                 **{f"queue_delay_p{p}_s": e for p, e in zip(PERCENTAGES, waits, strict=True)},
                 "queue_mean_pkts": units.ratio(

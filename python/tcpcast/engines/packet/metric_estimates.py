@@ -111,12 +111,8 @@ def estimate_run_metrics(scenario: Scenario, units: BatchCounters) -> Estimates:
         if any(row.ratio_of) and not row.class_columns
     }
     if scenario.bottleneck.varying is not None:
-        # A token bucket may also carry tokens that it saved during the warm-up: at most 100 %.
-        capacity = units.link("capacity_bytes")
-        carried = units.link("carried_bytes")
-        if carried.sum() > capacity.sum():
-            carried *= capacity.sum() / carried.sum()
-        estimates["utilisation"] = units.ratio(carried, capacity, maximum=1.0)
+        carried, capacity = (units.link(f"{name}_bytes") for name in ("carried", "capacity"))
+        estimates["utilisation"] = units.share_of_capacity(carried, capacity)
     # If a number of transfers ends the run, batches of equal time contain different numbers of
     # transfers, and only counts per transfer vary by chance alone.
     by_transfers = scenario.run.transfers is not None or scenario.isolated_transfers is not None
