@@ -5,7 +5,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tcpcast.models import bbr, cardwell, cubic, engset, local_loop, mathis, parallel, pftk, short
+from tcpcast.models import (
+    bbr,
+    cardwell,
+    cubic,
+    engset,
+    erlang,
+    local_loop,
+    mathis,
+    parallel,
+    pftk,
+    short,
+)
 
 RTT, T0 = 0.08, 0.4
 LOSSES = [0.0003, 0.004, 0.03, 0.12]
@@ -206,3 +217,13 @@ def test_engset_matches_documented_equations() -> None:
     load = n * bits / ((off + bits / at_capacity) * link)
     assert result.time_above(50) == pytest.approx(load * exp(-50 * load / queue))
     assert result.buffer_for_loss(loss) == pytest.approx(queue / load * log(load / loss))
+
+
+@pytest.mark.parametrize("servers", [1, 3, 8])
+@pytest.mark.parametrize("load", [0.2, 0.7, 0.95])
+def test_erlang_matches_documented_equation(load: float, servers: int) -> None:
+    a, shared = load * servers, load / (1 - load)
+    b = a**servers / factorial(servers) / sum(a**k / factorial(k) for k in range(servers + 1))
+    active = a * (1 - b) + b * (servers * shared + shared / (1 - load))
+    slowdown = active / (a * (1 + b * shared))
+    assert erlang.erlang_slowdown(load=load, servers=servers) == pytest.approx(slowdown)

@@ -59,6 +59,7 @@ VALID: dict[str, Any] = {
     "packets_per_ack": 2,
     "send_rate_pps": 50.0,
     "servers": 2.5,
+    "share_at_least": [1.0, 1.0, 0.4],
     "size_pkts": 12,
     "slowest_beta": 3.0,
     "syn_timeout_s": 1.0,

@@ -122,6 +122,12 @@ DOMAINS: Mapping[str, FormulaDomain] = MappingProxyType(
             _SIMULATION_SOURCE,
             {TIMEOUT_TIME_SHARE: 0.4, WINDOW_SHARE: 1.0, QUEUE_FILL: 1, BURST_FILL: 1},
         ),
+        "engset-sizes": FormulaDomain(
+            0.3,
+            "tests/agreement/engset_file_sizes.csv: mean error below 3 % up to a loss of 1 %, "
+            "below 10 % up to 5 %",
+            {LOSS_RATIO: 0.05, WINDOW_BDPS: 1.1},
+        ),
         "cardwell": FormulaDomain(
             0.35,
             _SIMULATION_SOURCE,

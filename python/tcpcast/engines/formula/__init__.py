@@ -33,6 +33,16 @@ FORMULAS: dict[str, Formula] = {
         source="TCP-Engset, revisited: eq. 1 to 12",
         plot_style=("vermilion", 0),
     ),
+    "engset-sizes": Formula(
+        f"{_PACKAGE}.file_sizes",
+        "engset_sizes",
+        "TCP-Engset with the distribution of file sizes, the buffer and retransmissions",
+        "one class of on/off sources; a bottleneck with a rate; Reno or NewReno; no random loss",
+        family=USERS_FAMILY,
+        source="TCP-Engset, revisited: section 4.3; reflected Brownian motion",
+        runs_by_default=False,
+        plot_style=("purple", 2),
+    ),
     "mathis": Formula(
         _PATH_MODULE,
         "mathis",
@@ -126,6 +136,19 @@ FORMULAS: dict[str, Formula] = {
         source="Cardwell, Savage, Anderson 2000: eq. 25 without eq. 4",
         accepts_measured=True,
         plot_style=("purple", 1),
+    ),
+    "erlang": Formula(
+        f"{_PACKAGE}.file_sizes",
+        "erlang",
+        "TCP-Erlang: processor sharing of transfers that arrive at random, with a limit per flow",
+        "one class of transfers with arrivals; a bottleneck with a rate; Reno or NewReno; no "
+        "random loss",
+        family=TRANSFERS_FAMILY,
+        trust="sizes that vary at most like exponential ones, up to a load of 90 %; error within "
+        "15 %",
+        source="Erlang 1917; Riedl, Bauschert, Perske, Probst 2000 (M/G/R-PS)",
+        runs_by_default=False,
+        plot_style=("vermilion", 1),
     ),
     "short": Formula(
         f"{_PACKAGE}.short_transfers",

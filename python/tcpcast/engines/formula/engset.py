@@ -225,23 +225,33 @@ def class_inputs(scenario: Scenario) -> list[EngsetInputs]:
                 else ("the traffic of the scenario")
             )
             raise NotApplicable(f"TCP-Engset needs on/off traffic; {owner} is {group.traffic.kind}")
-    obstacles = [each for group in groups for each in _find_obstacles(scenario, group)]
-    if obstacles:
-        reason, _ = obstacles[0]
-        together = {key: value for _, changes in obstacles for key, value in changes.items()}
-        can_change = all(changes for _, changes in obstacles)
-        raise NotApplicable(f"TCP-Engset {reason}", *([Suggestion(together)] if can_change else []))
+    check_network_and_tcp("TCP-Engset", scenario)
     try:
         return [_inputs_of_class(scenario, group) for group in scenario.populations]
     except DomainError as error:
         raise NotApplicable(f"TCP-Engset does not cover this path: {error}") from error
 
 
-def _inputs_of_class(scenario: Scenario, group: Population) -> EngsetInputs:
-    tcp, traffic = group.tcp, group.traffic
-    assert isinstance(traffic, OnOff)
-    buffer = scenario.buffer_pkts
-    path = Path(
+def check_network_and_tcp(model: str, scenario: Scenario) -> None:
+    """Check that a model without random loss and with one queue covers a scenario.
+
+    Raises
+    ------
+    NotApplicable
+        It does not; the message begins with ``model``, and suggests all necessary changes.
+    """
+    groups = scenario.populations
+    obstacles = [each for group in groups for each in _find_obstacles(scenario, group)]
+    if obstacles:
+        reason, _ = obstacles[0]
+        together = {key: value for _, changes in obstacles for key, value in changes.items()}
+        can_change = all(changes for _, changes in obstacles)
+        raise NotApplicable(f"{model} {reason}", *([Suggestion(together)] if can_change else []))
+
+
+def path_of_class(scenario: Scenario, group: Population) -> Path:
+    """Return the model's path of a class."""
+    return Path(
         rtt0_s=group.rtt_s,
         packet_bytes=group.packet_bytes,
         bottleneck_bps=scenario.bottleneck.rate_bps,
@@ -249,8 +259,14 @@ def _inputs_of_class(scenario: Scenario, group: Population) -> EngsetInputs:
         ingress_bps=min(on.link.rate_bps for on in group.route[:-1] if not on.shared),
         egress_bps=group.egress.rate_bps,
     )
+
+
+def _inputs_of_class(scenario: Scenario, group: Population) -> EngsetInputs:
+    tcp, traffic = group.tcp, group.traffic
+    assert isinstance(traffic, OnOff)
+    buffer = scenario.buffer_pkts
     return EngsetInputs(
-        path=path,
+        path=path_of_class(scenario, group),
         sources=group.count,
         mean_off_s=traffic.off.mean_value(),
         mean_size_pkts=traffic.size.mean_value(),
@@ -300,7 +316,7 @@ def long_tail_and_own_link_warnings(
     # Warn if sizes have a long tail and slow start extends beyond the mean size (section 5.2).
     warnings, size = [], group.traffic.size
     last = 2 * group.tcp.receiver_window - group.tcp.initial_window
-    if last > size.mean_value() and _has_long_tail(size):
+    if last > size.mean_value() and has_long_tail(size):
         reach = "never ends" if math.isinf(last) else f"lasts up to packet {digits(last, 6)}"
         warnings.append(
             f"file sizes have a long tail ({size.distribution}), and slow start {reach}: files "
@@ -390,7 +406,7 @@ def mean_queue_exceeds_buffer(result: EngsetResult | ClassesResult) -> bool:
     return result.buffer_pkts is not None and result.queue_mean_pkts > result.buffer_pkts
 
 
-def _has_long_tail(size: SizeDistribution) -> bool:
+def has_long_tail(size: SizeDistribution) -> bool:
     """Return True if sizes vary more than exponential ones: few files have most of the packets."""
     if isinstance(size, Lognormal):
         return size.sd > size.mean - size.minimum

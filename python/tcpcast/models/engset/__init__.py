@@ -1,7 +1,8 @@
 """TCP-Engset, revisited: N on/off TCP sources sharing one link (title of the paper).
 
 ``path`` and ``flights`` describe one connection on an idle path, ``shared_link`` describes N
-connections on one link, ``classes`` several classes of connections.
+connections on one link, ``classes`` several classes of connections, ``file_sizes`` a distribution
+of sizes.
 Numbers of equations, sections and tables refer to the paper.
 """
 
@@ -10,6 +11,11 @@ from tcpcast.models.engset.classes import (
     EngsetClass,
     class_log_probabilities,
     engset_classes,
+)
+from tcpcast.models.engset.file_sizes import (
+    FileSizesResult,
+    engset_file_sizes,
+    mean_idle_on_time_s,
 )
 from tcpcast.models.engset.flights import (
     Flights,
@@ -37,6 +43,7 @@ __all__ = [
     "ClassesResult",
     "EngsetClass",
     "EngsetResult",
+    "FileSizesResult",
     "Flights",
     "IsolatedConnection",
     "LoneQueue",
@@ -47,10 +54,12 @@ __all__ = [
     "class_log_probabilities",
     "engset",
     "engset_classes",
+    "engset_file_sizes",
     "flights",
     "isolated_connection",
     "lone_queue",
     "lone_transfer",
+    "mean_idle_on_time_s",
     "round_trip_s",
     "shared_rate_bps",
     "simplified_buffer_for_loss",

@@ -1,0 +1,164 @@
+"""Engines whose inputs include the distribution of file sizes: ``engset-sizes`` and ``erlang``."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tcpcast.answer import Answer, Metric, texts_to_notes
+from tcpcast.engines.formula.engset import (
+    check_network_and_tcp,
+    engset_inputs,
+    has_long_tail,
+    path_of_class,
+)
+from tcpcast.errors import NotApplicable
+from tcpcast.models.domain import LOSS_RATIO, WINDOW_BDPS
+from tcpcast.models.engset import engset_file_sizes, mean_idle_on_time_s
+from tcpcast.models.erlang import erlang_slowdown
+from tcpcast.scenario.distributions import Distribution
+from tcpcast.scenario.traffic import OnOff, Transfers
+from tcpcast.units import digits
+
+if TYPE_CHECKING:
+    from tcpcast.array_types import Floats
+    from tcpcast.scenario import Scenario
+
+MAX_TRUSTED_LOAD = 0.9
+"""Largest load for which ``erlang`` was compared with simulations."""
+
+_MAX_PACKETS = 4000
+_MIN_SHARE = 1e-5
+_WINDOWS = 4
+"""Packets whose shares are used: at most the first number, up to a share below the second, but at
+least this number of receiver windows, so that slow start ends before."""
+
+
+def engset_sizes(scenario: Scenario) -> Answer:
+    """Predict by TCP-Engset with the distribution of file sizes.
+
+    Metrics as of engine ``engset``; ``loss_ratio`` is absent for an unlimited buffer.
+
+    Raises
+    ------
+    NotApplicable
+        Several classes, or as :func:`.engset.class_inputs`.
+    """
+    inputs = engset_inputs(scenario)
+    group = scenario.populations[0]
+    assert isinstance(group.traffic, OnOff)
+    shares = _share_at_least(group.traffic.size, inputs.receiver_window_pkts)
+    mean = max(inputs.mean_size_pkts, float(shares.sum()))
+    result = engset_file_sizes(
+        path=inputs.path,
+        sources=inputs.sources,
+        mean_off_s=inputs.mean_off_s,
+        share_at_least=shares,
+        mean_size_pkts=mean,
+        receiver_window_pkts=inputs.receiver_window_pkts,
+        initial_window_pkts=inputs.initial_window_pkts,
+        buffer_pkts=inputs.buffer_pkts,
+        min_rto_s=group.tcp.min_rto_s,
+    )
+    bits = mean * inputs.path.packet_bits
+    cycle_s = inputs.mean_off_s + result.idle_on_time_s
+    metrics = {
+        "connection_rate_bps": Metric(result.rate_bps),
+        "on_time_s": Metric(result.on_time_s),
+        "offered_load": Metric(inputs.sources * bits / (cycle_s * inputs.path.bottleneck_bps)),
+        "utilisation": Metric(result.utilisation),
+        "queue_mean_pkts": Metric(result.queue_mean_pkts),
+        "rtt_mean_s": Metric(inputs.path.rtt0_s + result.queue_mean_pkts * inputs.path.delta_s),
+        "mean_size_pkts": Metric(mean),
+    }
+    if inputs.buffer_pkts is not None:
+        metrics["loss_ratio"] = Metric(result.loss_ratio)
+    active = np.arange(inputs.sources + 1)
+    return Answer(
+        engine="engset-sizes",
+        metrics=metrics,
+        tables={"states": {"active": active, "probability": result.probability}},
+        domain={
+            LOSS_RATIO: result.loss_ratio,
+            WINDOW_BDPS: inputs.receiver_window_pkts / inputs.path.beta,
+        },
+        provenance={
+            "intermediates": {
+                "on0_s": result.idle_on_time_s,
+                "m_queue": result.queue_rounds,
+                "window_pkts": result.mean_window_pkts,
+            }
+        },
+    )
+
+
+def erlang(scenario: Scenario) -> Answer:
+    """Predict by processor sharing with Poisson arrivals and a rate limit per flow.
+
+    Metrics: ``completion_time_s``, ``connection_rate_bps`` (mean size divided by it),
+    ``offered_load`` and ``mean_size_pkts``.
+
+    Raises
+    ------
+    NotApplicable
+        Several classes, traffic that is not arrivals of transfers, or a path as for
+        :func:`.engset.class_inputs`.
+    """
+    group, model = scenario.populations[0], "TCP-Erlang"
+    traffic = group.traffic
+    if len(scenario.populations) > 1 or not isinstance(traffic, Transfers) or traffic.isolated:
+        raise NotApplicable(f"{model} needs one class of transfers with traffic.arrivals")
+    check_network_and_tcp(model, scenario)
+    assert traffic.arrivals is not None
+    path, window = path_of_class(scenario, group), float(group.tcp.receiver_window)
+    shares = _share_at_least(traffic.size, window)
+    mean = max(traffic.mean_size_pkts, float(shares.sum()))
+    idle_s = mean_idle_on_time_s(
+        path=path,
+        share_at_least=shares,
+        mean_size_pkts=mean,
+        receiver_window_pkts=window,
+        initial_window_pkts=group.tcp.initial_window,
+    )
+    bits = mean * path.packet_bits
+    load = traffic.arrivals.rate * bits / path.bottleneck_bps
+    servers = path.bottleneck_bps * idle_s / bits
+    warnings, time_s = [], math.inf
+    if load < 1:
+        time_s = idle_s * float(erlang_slowdown(load=load, servers=servers))
+    if isinstance(traffic.size, Distribution) and has_long_tail(traffic.size):
+        warnings.append(
+            f"sizes have a long tail ({traffic.size.distribution}): small transfers wait behind "
+            "the windows of large ones, which do not share the link equally"
+        )
+    if load > MAX_TRUSTED_LOAD:
+        warnings.append(
+            f"the load of {digits(100 * load)} % is above {100 * MAX_TRUSTED_LOAD:g} %, the "
+            "largest with which the model was compared"
+        )
+    trusted = not warnings
+    return Answer(
+        engine="erlang",
+        metrics={
+            "completion_time_s": Metric(time_s, trusted=trusted),
+            "connection_rate_bps": Metric(bits / time_s, trusted=trusted),
+            "offered_load": Metric(load),
+            "mean_size_pkts": Metric(mean),
+        },
+        notes=texts_to_notes(warnings),
+        provenance={"intermediates": {"on0_s": idle_s, "s": servers}},
+    )
+
+
+def _share_at_least(size: object, window_pkts: float) -> Floats:
+    """Return P(size >= k) for k = 1, 2, ... packets, of sizes rounded to packets."""
+    if isinstance(size, Distribution):
+        least = min(_WINDOWS * window_pkts, float(_MAX_PACKETS))
+        shares = [1.0]
+        while len(shares) < _MAX_PACKETS and (shares[-1] > _MIN_SHARE or len(shares) < least):
+            shares.append(size.share_above(len(shares) + 0.5))
+        return np.array(shares)
+    sizes = np.atleast_1d(np.asarray(size, dtype=np.float64))
+    return np.array([np.mean(sizes >= k) for k in range(1, int(sizes.max()) + 1)])
