@@ -121,6 +121,25 @@ class BulkJob:
 
 
 @dataclass(frozen=True, slots=True)
+class SharedJob:
+    """Users of a shared link; equal jobs run once."""
+
+    setting: Setting
+    users: int
+    transfers: int
+
+    @property
+    def weight(self) -> float:
+        """Packets of all files."""
+        return 11.0 * self.transfers
+
+    def run(self, progress: Callable[[float], None]) -> Answer:
+        """Run the simulation."""
+        scenario = self.setting.shared_network(self.users, transfers=self.transfers, seed=SEED)
+        return simulations.simulate_scenario(scenario, progress)
+
+
+@dataclass(frozen=True, slots=True)
 class LatencyCurves:
     """Mean latency over the sizes, seconds.
 

@@ -17,6 +17,8 @@ RTT_S = 0.1
 """Twice the propagation delay of 50 ms."""
 
 RATE_MBIT = 100
+SHARED_RATE_MBIT = 4
+"""Rate of the link that users share in :meth:`Setting.shared_network`."""
 
 ACK_TIMER_S = 0.1
 """Default ack delay of ns-2; the paper gives no value."""
@@ -112,6 +114,19 @@ class Setting:
         return Scenario.model_validate(
             self._scenario_tables(loss) | {"traffic": traffic, "run": run}
         )
+
+    def shared_network(self, users: int, *, transfers: int, seed: int) -> Scenario:
+        """Return the scenario of users with short files on one link, which cause all losses."""
+        tables = self._scenario_tables(0.0)
+        tables["network"]["bottleneck"] = {"rate": f"{SHARED_RATE_MBIT}mbit", "buffer": "50pkt"}
+        tables["traffic"] = {
+            "kind": "on-off",
+            "sources": users,
+            "off": {"distribution": "exponential", "mean": "1s"},
+            "size": {"distribution": "uniform", "low": "2pkt", "high": "20pkt"},
+        }
+        tables["run"] = {"transfers": transfers, "warmup": "50s", "seed": seed}
+        return Scenario.model_validate(tables)
 
     def _scenario_tables(self, loss: float) -> dict[str, Any]:
         link: dict[str, Any] = {"rate": f"{RATE_MBIT}mbit", "buffer": "unlimited"}
