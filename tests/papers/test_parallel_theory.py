@@ -17,6 +17,7 @@ from tcpcast.models.parallel import (
     parallel_tolerated_loss_ratio,
 )
 from tcpcast.models.pftk import td_only_rate_pps, throughput
+from tcpcast_papers.parallel.multcp import multfrc_rate_pps
 
 RTT, T0 = 0.06, 0.24
 NS = np.array([1, 2, 3, 5, 10, 20, 50, 100, 200])[:, np.newaxis]
@@ -315,3 +316,20 @@ def test_tolerated_loss_is_1_or_tiny_at_extreme_rates() -> None:
     assert 0 < tolerated(1e9) < 1e-15
     with pytest.raises(DomainError, match="t0_s must be at least rtt_s"):
         tolerated(100, RTT / 2)
+
+
+@pytest.mark.parametrize("flows", [1, 4])
+@pytest.mark.parametrize("loss", [0.001, 0.05])
+def test_multfrc_sends_at_the_rate_for_its_own_loss_events(flows: int, loss: float) -> None:
+    rtt_s = 0.064
+    rate = multfrc_rate_pps(flows, loss, rtt_s)
+    window = max(rate * rtt_s, 1)
+    again = cumulative_throughput(
+        flows=flows,
+        rtt_s=rtt_s,
+        t0_s=4 * rtt_s,
+        packets_per_ack=1,
+        loss_event_ratio_cumulative=(1 - (1 - loss) ** window) / window,
+        loss_ratio=loss,
+    )
+    assert rate == pytest.approx(float(again.rate_pps), rel=1e-6)
