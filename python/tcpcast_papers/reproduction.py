@@ -332,4 +332,4 @@ class Unfinished(Exception):  # noqa: N818 - a state of a simulation, not an err
 
 
 class NotSelected(Exception):  # noqa: N818 - a state of a section, not an error
-    """The section has no selected row."""
+    """The section has no row in these runs, or no selected one."""

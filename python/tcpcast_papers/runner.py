@@ -7,6 +7,7 @@ sizes. The file ``accepted.csv`` in the paper's data lists the known differences
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from tcpcast.engines import RunOptions
@@ -14,11 +15,11 @@ from tcpcast.engines import RunOptions
 from tcpcast_papers import cells, claims, drawing, page, scenario_files
 from tcpcast_papers.published import BOTH, QUICK, WHOLE, lines_of_runs
 from tcpcast_papers.report import KnownDifference, Report
-from tcpcast_papers.reproduction import Unfinished, Verdict
+from tcpcast_papers.reproduction import NotSelected, Unfinished, Verdict
 from tcpcast_papers.simulations import Simulations
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from tcpcast_papers.reproduction import Section
@@ -36,10 +37,10 @@ class HasSections(Protocol[Simulated_contra]):
     """
 
     @property
-    def sections(self) -> Callable[[Simulated_contra, Path], Iterable[Callable[[], Section]]]:
-        """Function that returns, for each section, a function that computes it.
+    def SECTIONS(self) -> Sequence[Callable[[Simulated_contra, Path], Section]]:  # noqa: N802
+        """Functions that compute a section each from the simulations; figures go into the folder.
 
-        It computes the section from the simulations; figures go into the folder.
+        A function raises NotSelected if these runs have no such section.
         """
 
 
@@ -210,8 +211,8 @@ class Paper(Generic[SampleSizes, Simulated]):
     ) -> Iterator[Section]:
         simulations.selection = selection
         for part in self.parts:
-            for compute in part.sections(simulations, output):
-                section = simulations.selected_rows(compute)
+            for compute in part.SECTIONS:
+                section = simulations.selected_rows(partial(compute, simulations, output))
                 if section is not None:
                     simulations.assign_results_to_sections([section])
                     yield section
@@ -240,10 +241,10 @@ class Paper(Generic[SampleSizes, Simulated]):
         interrupted = simulations.interrupted
         try:
             for part in self.parts:
-                for compute in part.sections(simulations, output):
+                for compute in part.SECTIONS:
                     try:
-                        section = compute()
-                    except Unfinished:
+                        section = compute(simulations, output)
+                    except (Unfinished, NotSelected):
                         continue
                     simulations.assign_results_to_sections([section])
                     result.append(section)

@@ -139,9 +139,10 @@ class SectionDefinition(Generic[Runs, Case]):
     figure: Callable[[Runs, Path], Plot] | None = None
     others: tuple[str, ...] = ()
 
-    def sections(self, runs: Runs, folder: Path) -> list[Callable[[], Section]]:
-        """Return a function that computes the section from the simulations."""
-        return [partial(self._section, runs, folder)]
+    @property
+    def SECTIONS(self) -> tuple[Callable[[Runs, Path], Section]]:  # noqa: N802 - as of a module
+        """The function that computes the section."""
+        return (self._section,)
 
     def _section(self, runs: Runs, folder: Path) -> Section:
         section = runs.section(self.title, self.columns, self.others)

@@ -1,7 +1,7 @@
 """Helpers for tests of whole reports: sections, rows and figures."""
 
 import importlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +15,7 @@ from tcpcast_papers.reproduction import Section
 class Part:
     """Sections of a made-up paper, with the interface of a module."""
 
-    sections: Callable[..., Any]
+    SECTIONS: Sequence[Callable[..., Any]]
     request: Callable[..., object] | None = None
 
 

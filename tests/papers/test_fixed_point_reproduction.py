@@ -131,8 +131,8 @@ def test_differences_of_table_5_have_no_known_cause(runs: str) -> None:
 
 
 def test_rates_of_tables_3_to_6_imply_losses_plus_timeouts() -> None:
-    (compute,) = implied_loss.sections(Runs(SMALL), Path())
-    part = compute()
+    (compute,) = implied_loss.SECTIONS
+    part = compute(Runs(SMALL), Path())
     wrong = {row.label[1] for row in part.rows if row.verdict is Verdict.INCONSISTENT}
     assert wrong == {"FPWI-5", "FPWI-10", "NSFS-150"}
     assert [row.verdict for row in part.rows[8:]] == [Verdict.AGREES] * 16
@@ -328,7 +328,7 @@ def test_table_7_follows_from_the_paper(report: Report) -> None:
 
 
 def test_per_flow_overload_has_measured_goodput_and_rtt_bound(measured: Runs) -> None:
-    part = case_section(measured, 1)
+    part = case_section(measured, case=1)
     assert own(part, "goodput", "7500") == pytest.approx(40.0, rel=0.04)
     assert 1.2 < own(part, "RTT", "7500") <= MAX_RTT_S
     assert own(part, "loss", "7500") > 3
@@ -342,7 +342,7 @@ def test_per_flow_overload_has_measured_goodput_and_rtt_bound(measured: Runs) ->
 def test_rtt_in_overload_exceeds_littles_law_only_if_first_packets_occupy_no_buffer(
     measured: Runs, sources: int
 ) -> None:
-    (row,) = [r for r in case_section(measured, 1).rows if r.label == ("RTT", str(sources))]
+    (row,) = [r for r in case_section(measured, case=1).rows if r.label == ("RTT", str(sources))]
     assert row.explained_by is not None
     assert row.explained_by.reason == HEADS_IN_SERVICE
     assert row.own is not None
@@ -350,8 +350,8 @@ def test_rtt_in_overload_exceeds_littles_law_only_if_first_packets_occupy_no_buf
 
 
 def test_every_flow_obeys_littles_law(measured: Runs) -> None:
-    (compute,) = littles_law.sections(measured, Path())
-    part = compute()
+    (compute,) = littles_law.SECTIONS
+    part = compute(measured, Path())
     for sources in POPULATIONS:
         result, distribution = (
             own(part, name, str(sources)) for name in ("measured", "by Little's law")

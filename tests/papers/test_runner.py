@@ -70,14 +70,11 @@ def table(number: int, *figures: Figure, drawn: bool = False, half: float = 0.0)
         result.remarks = [f"Mean {sum(runs[figure] for figure in figures)}."]
         return result
 
-    def sections(runs: Runs[float], folder: Path) -> list[Callable[[], Section]]:
-        return [partial(section, runs, folder)]
-
     def request(runs: Runs[float]) -> None:
         for figure in figures:
             runs.request(figure)
 
-    return Part(sections, request)
+    return Part([section], request)
 
 
 @pytest.fixture
@@ -226,11 +223,13 @@ def test_ctrl_c_during_simulations_prints_finished_sections(
 def test_ctrl_c_during_sections_prints_finished_sections(
     command: Callable[..., int], capsys: Capture, tmp_path: Path
 ) -> None:
-    def interrupted(_: object, __: object) -> list[Callable[[], Section]]:
+    def interrupted(_: object, __: object) -> Section:
         signal.raise_signal(signal.SIGINT)
-        return []
+        return Section("")
 
-    assert command(paper(table(1, Figure(100.0)), Part(interrupted), table(2, Figure(1.0)))) == 130
+    assert (
+        command(paper(table(1, Figure(100.0)), Part([interrupted]), table(2, Figure(1.0)))) == 130
+    )
     out = capsys.readouterr().out
     assert "Table 1. A table" in out
     assert "Table 2" not in out
@@ -288,12 +287,12 @@ def test_cell_of_a_section_with_rows_known_after_simulations(
 ) -> None:
     figure = Figure(3.0)
 
-    def compute(runs: Runs[float]) -> Section:
+    def compute(runs: Runs[float], _: Path) -> Section:
         section = runs.section("Table 3. Late", ("value",))
         section.rows = [Row((f"{runs[figure]:g}",), "", None, runs[figure])]
         return section
 
-    part = Part(lambda runs, _: [partial(compute, runs)], lambda runs: runs.request(figure))
+    part = Part([compute], lambda runs: runs.request(figure))
     report = paper(part).reproduce(tmp_path, cell="Table 3, 3")
     assert [row.own for _, row in report.rows] == [3.0]
 
@@ -319,7 +318,7 @@ def test_quick_runs_use_the_quick_sample_sizes(
 ) -> None:
     efforts: list[float] = []
     part: Part = Part(
-        lambda runs, _: [lambda: runs.section("Table 1")],
+        [lambda runs, _: runs.section("Table 1")],
         lambda runs: efforts.append(runs.sample_sizes),
     )
     made_up = replace(paper(part), quick=7.0)

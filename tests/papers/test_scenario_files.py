@@ -47,16 +47,11 @@ class Bulk:
         return simulate_scenario(scenario(self.loss), progress)
 
 
-def sections(runs: Runs[None], _: Path) -> list[Callable[[], Section]]:
-    """Return a table in kbit/s, and one with a ratio of both runs."""
-    return [lambda: rate_section(runs), lambda: ratio_section(runs)]
-
-
 def rate_kbps(runs: Runs[None], loss: str) -> float:
     return runs[Bulk(loss)]["goodput_bps"] / 1e3
 
 
-def rate_section(runs: Runs[None]) -> Section:
+def rate_section(runs: Runs[None], _: Path) -> Section:
     section = runs.section("Table 1. Rates", ("loss", "quantity"))
     for loss in LOSSES:
         section.rows += runs.value((loss, "rate"), "kbit/s", rate_kbps, runs, loss)
@@ -67,7 +62,7 @@ def rate_section(runs: Runs[None]) -> Section:
     return section
 
 
-def ratio_section(runs: Runs[None]) -> Section:
+def ratio_section(runs: Runs[None], _: Path) -> Section:
     section = runs.section("Table 2. Ratios", ("quantity",))
     first, second = LOSSES
     section.rows += runs.value(
@@ -93,7 +88,7 @@ def made_up(
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.chdir(tmp_path)
 
-    def paper(computed: Callable[..., Any]) -> Paper[Any, Any]:
+    def paper(*computed: Callable[..., Any]) -> Paper[Any, Any]:
         parts = (Part(computed, request),)
         return Paper("paper_of_two_runs", "A paper", parts, lambda _: [], Runs, None, None)
 
@@ -105,7 +100,9 @@ def command(
     made_up: Callable[..., Paper[Any, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> Callable[..., int]:
     """Return a function that reproduces a paper with two runs into ``runs`` of the folder."""
-    monkeypatch.setattr("tcpcast.papers.load_reproduction", lambda _: made_up(sections).reproduce)
+    monkeypatch.setattr(
+        "tcpcast.papers.load_reproduction", lambda _: made_up(rate_section, ratio_section).reproduce
+    )
 
     def run(*options: str) -> int:
         return main(["reproduce", "engset", "--out", "page", "--scenarios", "runs", *options])
@@ -169,15 +166,13 @@ def test_foreign_index_is_rejected_before_the_simulations(
 def test_run_belongs_to_the_section_that_reads_it(
     made_up: Callable[..., Paper[Any, Any]], tmp_path: Path
 ) -> None:
-    def twice(runs: Runs[None], number: int, loss: str) -> Section:
+    def twice(runs: Runs[None], _: Path, *, number: int, loss: str) -> Section:
         section = runs.section(f"Figure {number}. Twice the rate", ("loss",))
         section.remarks = [f"{2 * rate_kbps(runs, loss)} kbit/s"]
         return section
 
-    def figures(runs: Runs[None], _: Path) -> list[Callable[[], Section]]:
-        return [partial(twice, runs, number, loss) for number, loss in enumerate(LOSSES, 1)]
-
-    made_up(figures).reproduce(tmp_path / "page", scenarios=tmp_path / "runs")
+    figures = (partial(twice, number=number, loss=loss) for number, loss in enumerate(LOSSES, 1))
+    made_up(*figures).reproduce(tmp_path / "page", scenarios=tmp_path / "runs")
     lines = index(tmp_path / "runs")
     assert [line["section"] for line in lines] == ["Figure 1", "Figure 2"]
     assert {(line["row"], line["own"], line["metric"]) for line in lines} == {

@@ -30,8 +30,8 @@ def section(*quantities: Quantity[Runs[None], Line]) -> Section:
         quantities,
         notes=lambda runs: [f"{len(runs)} simulations"],
     )
-    (compute,) = sheet.sections(Runs(None), Path())
-    return compute()
+    (compute,) = sheet.SECTIONS
+    return compute(Runs(None), Path())
 
 
 def quantity(value: float, **more: object) -> Quantity[Runs[None], Line]:

@@ -20,7 +20,7 @@ from tcpcast_papers.engset.losses import TABLE7_READERS, WINDOW_44
 from tcpcast_papers.reproduction import Row
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
     from tcpcast_papers.engset.runs import Runs
@@ -61,12 +61,7 @@ def request(runs: Runs) -> None:
         runs.request(changed, checked=True, plotted=False)
 
 
-def sections(runs: Runs, _: Path) -> list[Callable[[], Section]]:
-    """Return the values with the base RTT of all tables and with the other RTTs."""
-    return [partial(_section, runs)]
-
-
-def _section(runs: Runs) -> Section:
+def _section(runs: Runs, _: Path) -> Section:
     section = runs.section(
         "The base RTT of 10M2M",
         ("table", "quantity"),
@@ -144,3 +139,6 @@ def _rms_difference_row(runs: Runs, label: tuple[str, str], values: _PrintedValu
     ]
     own, *others = 100 * np.sqrt(np.mean(np.square(gaps), axis=0))
     return Row(label, "%", None, float(own), others=tuple(map(float, others)))
+
+
+SECTIONS = (_section,)

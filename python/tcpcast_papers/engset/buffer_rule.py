@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from functools import partial
 from typing import TYPE_CHECKING
 
 from tcpcast.models.engset import (
@@ -111,12 +110,7 @@ def _rule_row(label: tuple[str, ...], rate_bps: float, line: Line) -> Row:
     )
 
 
-def sections(runs: Runs, _: pathlib.Path) -> list[Callable[[], Section]]:
-    """Return Table 5 and the two values in the text."""
-    return [partial(_section, runs)]
-
-
-def _section(runs: Runs) -> Section:
+def _section(runs: Runs, _: pathlib.Path) -> Section:
     section = runs.section(published.published_table(5).title, ("C", "rule"))
     for line in published.published_table(5):
         rate = 1e6 * line.value("rate_mbps")
@@ -153,3 +147,6 @@ def _section(runs: Runs) -> Section:
 _TEXT_SIZE_AND_RTT = (500, 0.050)
 _RULES_OF_TEXT = {10: engset_rule_pkts, 50: buffer_by_second_method_pkts}
 """The rule that gives the value in the text, by link rate in Mbit/s."""
+
+
+SECTIONS = (_section,)

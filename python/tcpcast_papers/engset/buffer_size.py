@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 from tcpcast_papers import drawing
@@ -22,7 +21,6 @@ from tcpcast_papers.engset.settings import read_setting
 from tcpcast_papers.engset.theory import solve_model
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
     from matplotlib.axes import Axes
@@ -62,16 +60,7 @@ def request(runs: Runs) -> None:
     )
 
 
-def sections(runs: Runs, folder: Path) -> list[Callable[[], Section]]:
-    """Return Tables 9 and 10, and Table 10 with 82 sources (a load of 100 %)."""
-    return [
-        partial(_table9, runs),
-        partial(_table10, runs),
-        partial(_rate_by_buffer_section, runs, folder),
-    ]
-
-
-def _table9(runs: Runs) -> Section:
+def _table9(runs: Runs, _: Path) -> Section:
     section = runs.section(
         published.published_table(9).title, ("distribution", "B", "interval", "quantity")
     )
@@ -123,7 +112,7 @@ def _printed_rates(line: Line) -> tuple[float, ...]:
     return line.value("rate_kbps"), other.value("rate_kbps")
 
 
-def _table10(runs: Runs) -> Section:
+def _table10(runs: Runs, _: Path) -> Section:
     section = runs.section(published.published_table(10).title, ("distribution", "B", "quantity"))
     for line in published.published_table(10):
         label = (line["distribution"], line["buffer_pkts"])
@@ -209,3 +198,6 @@ def _draw_rates(axes: Axes, runs: Runs, sources: int) -> None:
     axes.set_title(f"N = {sources}: load {100 * result.offered_load:.1f} %", fontsize=10)
     axes.set(xlabel="buffer (packets)", ylabel="connection rate (kbit/s)")
     axes.legend(frameon=False, loc="lower right", fontsize=8)
+
+
+SECTIONS = (_table9, _table10, _rate_by_buffer_section)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,7 +14,6 @@ from tcpcast_papers.engset.settings import CONNECTIONS
 from tcpcast_papers.reproduction import PRINTED_DIGITS, Row, Tolerance
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
     from tcpcast_papers.engset.runs import Runs
@@ -41,12 +39,7 @@ def request(runs: Runs) -> None:
     runs.request([_setting(12, "EE(7)")])
 
 
-def sections(runs: Runs, folder: Path) -> list[Callable[[], Section]]:
-    """Return Table 1 and Figure 3."""
-    return [partial(_table1, runs), partial(_figure3, runs, folder)]
-
-
-def _table1(runs: Runs) -> Section:
+def _table1(runs: Runs, _: Path) -> Section:
     section = runs.section(published.published_table(1).title, ("F", "distribution", "interval"))
     for line in published.published_table(1):
         size, distribution, low = (
@@ -138,3 +131,6 @@ def _figure3(runs: Runs, folder: Path) -> Section:
     axes.legend(frameon=False, fontsize=8)
     section.figures.append(drawing.Plot(figure, folder / "figure03.png"))
     return section
+
+
+SECTIONS = (_table1, _figure3)

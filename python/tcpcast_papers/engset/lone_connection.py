@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 from tcpcast.models.engset import (
@@ -21,7 +20,6 @@ from tcpcast_papers.reproduction import PRINTED_DIGITS, Row
 
 if TYPE_CHECKING:
     import pathlib
-    from collections.abc import Callable
 
     from tcpcast_papers.engset.runs import Runs
     from tcpcast_papers.published import Line
@@ -74,13 +72,7 @@ def request(runs: Runs) -> None:
     )
 
 
-def sections(runs: Runs, _: pathlib.Path) -> list[Callable[[], Section]]:
-    """Return Tables 2 and 3 and the values of sections 4.2 and 4.4."""
-    made = (_table2, _table3, _special_case_section, _lone_queue_section)
-    return [partial(each, runs) for each in made]
-
-
-def _table2(runs: Runs) -> Section:
+def _table2(runs: Runs, _: pathlib.Path) -> Section:
     section = runs.section(published.published_table(2).title, ("C", "RTT", "WR", "quantity"))
     for line in published.published_table(2):
         label = (f"{line['rate_mbps']}M", f"{line['rtt_ms']} ms", line["receiver_window_pkts"])
@@ -120,7 +112,7 @@ def example_beta(line: Line) -> float:
     return min(beta for beta in PAPER_BETAS if low < beta < high)
 
 
-def _table3(runs: Runs) -> Section:
+def _table3(runs: Runs, _: pathlib.Path) -> Section:
     section = runs.section(published.published_table(3).title, ("F", "condition", "quantity"))
     for line in published.published_table(3):
         window = int(line["window_high_pkts"] or 44)
@@ -152,7 +144,7 @@ def _beta_and_window_text(beta: float, window: int) -> str:
     return f"at beta* = {beta:.1f}, WR = {window}"
 
 
-def _special_case_section(runs: Runs) -> Section:
+def _special_case_section(runs: Runs, _: pathlib.Path) -> Section:
     path = special_case_path()
     wide = isolated_connection(path=path, size_pkts=347, receiver_window_pkts=44)
     narrow = isolated_connection(path=path, size_pkts=347, receiver_window_pkts=8)
@@ -223,7 +215,7 @@ def _row_of_value_in_text(key: str, own: float | None, note: str = "") -> Row:
     )
 
 
-def _lone_queue_section(runs: Runs) -> Section:
+def _lone_queue_section(runs: Runs, _: pathlib.Path) -> Section:
     section = runs.section("Section 4.4. The queue of a single connection", ("quantity",))
     text = published.values_printed_in_text()
     for window in (44, 12):
@@ -263,3 +255,6 @@ def _lone_queue_section(runs: Runs) -> Section:
         "measured hop. For a single connection, the order of the links makes no other difference.",
     ]
     return section
+
+
+SECTIONS = (_table2, _table3, _special_case_section, _lone_queue_section)

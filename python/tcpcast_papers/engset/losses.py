@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from itertools import product
 from typing import TYPE_CHECKING
 
@@ -21,7 +20,6 @@ from tcpcast_papers.engset.theory import solve_model
 from tcpcast_papers.reproduction import PRINTED_DIGITS, Row
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
     from tcpcast.answer import Answer
@@ -45,17 +43,6 @@ _MIN_PACKETS_PLOTTED = 200
 def request(runs: Runs) -> None:
     """Request the setting with high loss, also with a small window and with exponential sizes."""
     runs.request([WINDOW_44, WINDOW_12, EXPONENTIAL_SIZES], checked=True)
-
-
-def sections(runs: Runs, folder: Path) -> list[Callable[[], Section]]:
-    """Return Figure 14, Table 7, Figures 15 and 16 and Table 8."""
-    return [
-        partial(_figure14, runs, folder),
-        partial(_table7, runs),
-        partial(_figure15, runs, folder),
-        partial(_figure16, runs, folder),
-        partial(_table8, runs),
-    ]
 
 
 def _figure14(runs: Runs, folder: Path) -> Section:
@@ -165,7 +152,7 @@ def _other_interpretations() -> dict[str, dict[str, Read]]:
     }
 
 
-def _table7(runs: Runs) -> Section:
+def _table7(runs: Runs, _: Path) -> Section:
     section = runs.section(published.published_table(7).title, ("quantity",))
     sample, others = runs.sample(WINDOW_44), _other_interpretations()
     result = solve_model(WINDOW_44)
@@ -294,7 +281,7 @@ def _timeout_shares(answer: Answer) -> tuple[np.ndarray, np.ndarray]:
     return table["window_pkts"], 100 * table["timeouts"] / table["timeouts"].sum()
 
 
-def _table8(runs: Runs) -> Section:
+def _table8(runs: Runs, _: Path) -> Section:
     section = runs.section(published.published_table(8).title, ("interval", "quantity"))
     sample = runs.sample(WINDOW_44)
     for line in published.published_table(8):
@@ -341,3 +328,6 @@ def _interval_rows(line: Line, sample: Sample) -> list[Row]:
         read = interval_reader(low, own, factor)
         rows += sample.rows((name, quantity), unit, line.printed(column), read)
     return rows
+
+
+SECTIONS = (_figure14, _table7, _figure15, _figure16, _table8)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 from tcpcast_papers.engset.losses import WINDOW_44, drop_share
@@ -12,7 +11,7 @@ from tcpcast_papers.engset.sample import interval_reader, metric_reader
 from tcpcast_papers.engset.settings import read_setting
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
     from tcpcast_papers.engset.runs import Runs
@@ -50,12 +49,7 @@ def request(runs: Runs) -> None:
     runs.request(settings, checked=True, plotted=False)
 
 
-def sections(runs: Runs, _: Path) -> list[Callable[[], Section]]:
-    """Return the sections on paced packets and on limited bursts."""
-    return [partial(_pacing_section, runs), partial(_burst_section, runs)]
-
-
-def _pacing_section(runs: Runs) -> Section:
+def _pacing_section(runs: Runs, _: Path) -> Section:
     section = runs.section(
         "Packets paced by the ingress link: 2M10M100M-R50", ("setting", "quantity")
     )
@@ -85,7 +79,7 @@ def _pacing_section(runs: Runs) -> Section:
     return section
 
 
-def _burst_section(runs: Runs) -> Section:
+def _burst_section(runs: Runs, _: Path) -> Section:
     section = runs.section(f"Bursts of at most {BURST_PKTS} packets", ("setting", "quantity"))
     section.rows = _change_rows(runs, WINDOW_44, replace(WINDOW_44, max_burst_pkts=BURST_PKTS))
     section.remarks = [
@@ -109,3 +103,6 @@ def _change_rows(runs: Runs, base: Setting, changed: Setting) -> list[Row]:
             (changed.name, f"change of the {name}"), "%", None, metric_reader(key)
         )
     ]
+
+
+SECTIONS = (_pacing_section, _burst_section)

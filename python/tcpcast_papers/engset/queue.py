@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,7 +16,6 @@ from tcpcast_papers.engset.theory import solve_model, with_load
 from tcpcast_papers.reproduction import Row, scale_metric
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
     from matplotlib.axes import Axes
@@ -79,16 +77,7 @@ def request(runs: Runs) -> None:
         runs.request(panel)
 
 
-def sections(runs: Runs, folder: Path) -> list[Callable[[], Section]]:
-    """Return Figure 12, Table 6 and Figure 13."""
-    return [
-        partial(_figure12, runs, folder),
-        partial(_table6, runs),
-        partial(_figure13, runs, folder),
-    ]
-
-
-def _table6(runs: Runs) -> Section:
+def _table6(runs: Runs, _: Path) -> Section:
     section = runs.section(published.published_table(6).title, ("N", "source", "quantity"))
     for line in published.published_table(6):
         label = (line["sources"], line["source"])
@@ -223,3 +212,6 @@ def _draw_queue(axes: Axes, runs: Runs, variants: list[Setting]) -> None:
 def _legend_text(rate_bps: float, utilisation: float, loss_ratio: float | None) -> str:
     loss = f"{100 * loss_ratio:.2g}" if loss_ratio is not None else "–"
     return f"h {1e-3 * rate_bps:.1f}k, U {100 * utilisation:.1f} %, L {loss} %"
+
+
+SECTIONS = (_figure12, _table6, _figure13)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -94,17 +93,6 @@ def _settings_with_printed_values() -> Iterator[Setting]:
         yield setting_with_window_and_load(12, "EP", window, 1.0)
         for load in WINDOW_LOADS:
             yield setting_with_window_and_load(12, "EE(7)", window, load)
-
-
-def sections(runs: Runs, folder: Path) -> list[Callable[[], Section]]:
-    """Return Figures 8, 9 and 10, Table 4 and the model's errors of section 5.2."""
-    return [
-        partial(_figure8, runs, folder),
-        partial(_figure9, runs, folder),
-        partial(_figure10, runs, folder),
-        partial(_table4, runs),
-        partial(_model_errors, runs),
-    ]
 
 
 def _simulated_rate_bps(runs: Runs, each: Setting) -> float:
@@ -274,7 +262,7 @@ def _figure10(runs: Runs, folder: Path) -> Section:
     return section
 
 
-def _table4(runs: Runs) -> Section:
+def _table4(runs: Runs, _: Path) -> Section:
     section = runs.section(
         published.published_table(4).title, ("distribution", "interval", "quantity")
     )
@@ -310,7 +298,7 @@ def _prediction_error_reader(rate_bps: float) -> Read:
     return lambda answer: 100 * (rate_bps / answer["connection_rate_bps"] - 1)
 
 
-def _model_errors(runs: Runs) -> Section:
+def _model_errors(runs: Runs, _: Path) -> Section:
     section = runs.section(
         "Section 5.2. Error of the model for F12-10M1G-R50-EE(7)", ("window", "load", "quantity")
     )
@@ -330,3 +318,6 @@ def _model_errors(runs: Runs) -> Section:
         "model is accurate.",
     ]
     return section
+
+
+SECTIONS = (_figure8, _figure9, _figure10, _table4, _model_errors)

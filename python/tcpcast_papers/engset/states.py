@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,7 +13,6 @@ from tcpcast_papers.engset.settings import read_setting
 from tcpcast_papers.engset.theory import solve_model, with_load
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
     from matplotlib.axes import Axes
@@ -50,11 +48,6 @@ def request(runs: Runs) -> None:
     """Request each size distribution and window at an open-loop load of 100 %."""
     for size in _mean_sizes_pkts(runs.sample_sizes):
         runs.request(_settings_of_figure_row(size))
-
-
-def sections(runs: Runs, folder: Path) -> list[Callable[[], Section]]:
-    """Return Figure 11."""
-    return [partial(_figure11, runs, folder)]
 
 
 def _figure11(runs: Runs, folder: Path) -> Section:
@@ -136,3 +129,6 @@ def _panel_title(each: Setting) -> str:
     return "-".join(
         t for t in each.name.split("-") if t != each.distribution and not t.startswith("W")
     )
+
+
+SECTIONS = (_figure11,)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from itertools import product
 from typing import TYPE_CHECKING
 
@@ -16,7 +15,6 @@ from tcpcast_papers.fixed_point.settings import NOISES, LocalLoop
 from tcpcast_papers.fixed_point.tables import loop_job
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
     from matplotlib.axes import Axes
@@ -40,11 +38,6 @@ def request(runs: Runs) -> None:
     for case in TABLE_OF_CASE:
         for sources in runs.sample_sizes.curve:
             runs.request(_job(case, sources, runs.sample_sizes))
-
-
-def sections(runs: Runs, folder: Path) -> list[Callable[[], Section]]:
-    """Return the five figures and the points of their curves."""
-    return [partial(_section, runs, folder)]
 
 
 def _section(runs: Runs, folder: Path) -> Section:
@@ -101,3 +94,6 @@ def _draw_case(
     printed = [(n, printed_cell(TABLE_OF_CASE[case], quantity, str(n))) for n in POPULATIONS]
     shown = np.array([(n, figure.value) for n, figure in printed if figure is not None])
     axes.plot(*shown.T, "o", color=colour, markersize=4)
+
+
+SECTIONS = (_section,)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from itertools import product
 from typing import TYPE_CHECKING
 
@@ -14,7 +13,6 @@ from tcpcast_papers.fixed_point.runs import Job
 from tcpcast_papers.fixed_point.settings import Length, LocalLoop
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
     from matplotlib.axes import Axes
@@ -58,11 +56,6 @@ def request(runs: Runs) -> None:
     runs.request(_traced_job(runs.sample_sizes))
     for pkts in runs.sample_sizes.blocks_pkts:
         runs.request(_block_job(runs.sample_sizes, pkts))
-
-
-def sections(runs: Runs, folder: Path) -> list[Callable[[], Section]]:
-    """Return Figures 7, 8 and 11."""
-    return [partial(each, runs, folder) for each in (_figure7, _figure8, _figure11)]
 
 
 def send_times_s(result: Answer) -> Floats:
@@ -196,3 +189,6 @@ def _tail(runs: Runs, n: int) -> dict[str, Floats]:
 def _tail_percent(runs: Runs, name: str, n: int, level: float) -> float:
     tail = _tail(runs, n)
     return 100 * tail_probability(tail["goodput_bps"] / 1e3, tail[name], level)
+
+
+SECTIONS = (_figure7, _figure8, _figure11)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from functools import partial
 from itertools import product
 from typing import TYPE_CHECKING
 
@@ -27,7 +26,6 @@ from tcpcast_papers.fixed_point.tables import loop_answers
 from tcpcast_papers.reproduction import Cause, Row, Section, Tolerance
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
     from tcpcast_papers.fixed_point.runs import Runs
@@ -35,11 +33,6 @@ if TYPE_CHECKING:
 
 TOLERANCE = Tolerance(relative=0.03, printed_digits=True)
 PAPER_INPUTS, EVERY_FLOW = "the paper's tables", "every flow"
-
-
-def sections(runs: Runs, _: Path) -> list[Callable[[], Section]]:
-    """Return Table 7, and the results of equation (3)."""
-    return [partial(_equation_1_section, runs), partial(_equation_3_section, runs)]
 
 
 def printed_inputs(case: int, sources: int) -> tuple[float, float, float]:
@@ -60,7 +53,7 @@ def equation_1_kbit(loss: float, timeouts: float, rtt_s: float) -> float:
     return PACKET_KBIT * float(rate)
 
 
-def _equation_1_section(runs: Runs) -> Section:
+def _equation_1_section(runs: Runs, _: Path) -> Section:
     section = runs.section(
         published_table(7).title, ("case", "N", "fed with"), others=("every flow",)
     )
@@ -139,7 +132,7 @@ def overload_goodput_kbit(sources: int, loss: float) -> float:
     return PACKET_KBIT * float(rate)
 
 
-def _equation_3_section(runs: Runs) -> Section:
+def _equation_3_section(runs: Runs, _: Path) -> Section:
     section = runs.section(
         "Equation (3)", ("N", "loss of"), others=("the paper's goodput", "every flow")
     )
@@ -171,3 +164,6 @@ def _equation_3_row(runs: Runs, label: tuple[str, str]) -> Row | None:
     printed = published_table(3).line_with(quantity="goodput").value(label[0])
     shown = result if math.isfinite(result) else None
     return Row(label, "kbit/s", None, shown, others=(printed, goodput))
+
+
+SECTIONS = (_equation_1_section, _equation_3_section)

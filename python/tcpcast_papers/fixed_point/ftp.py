@@ -24,7 +24,7 @@ from tcpcast_papers.fixed_point.settings import FTP_FLOWS, Ftp
 from tcpcast_papers.reproduction import Section, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
     from pathlib import Path
 
     from tcpcast.answer import Answer
@@ -113,12 +113,7 @@ def ftp_job(setting: Ftp, sample_sizes: SampleSizes) -> Job:
     return Job(setting, sample_sizes.ftp)
 
 
-def sections(runs: Runs, _: Path) -> list[Callable[[], Section]]:
-    """Return Tables 1 and 2."""
-    return [partial(_ftp_table_section, number, runs) for number in COLUMNS]
-
-
-def _ftp_table_section(number: int, runs: Runs) -> Section:
+def _ftp_table_section(runs: Runs, _: Path, *, number: int) -> Section:
     others = (*SCHEME_COLUMNS, *(name for name, _ in COLUMNS[number][1].others))
     title = published_table(number).title
     section = runs.section(title, ("quantity", "column", "of"), others)
@@ -201,3 +196,6 @@ _REMARKS_OF_TABLE = {
         "do not explain the difference.",
     ],
 }
+
+
+SECTIONS = tuple(partial(_ftp_table_section, number=number) for number in COLUMNS)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 from tcpcast_papers.fixed_point.measures import QUANTITY_LABELS
@@ -10,7 +9,6 @@ from tcpcast_papers.fixed_point.published import printed_cells
 from tcpcast_papers.reproduction import Printed, Row, Section, Tolerance, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
     from tcpcast_papers.fixed_point.runs import Runs
@@ -29,12 +27,7 @@ def implied_loss_percent(sent: Printed, delivered: Printed) -> tuple[float, floa
     return value, low, high
 
 
-def sections(runs: Runs, _: Path) -> list[Callable[[], Section]]:
-    """Return the loss that printed rates imply, next to the printed losses plus timeouts."""
-    return [partial(_section, runs)]
-
-
-def _section(runs: Runs) -> Section:
+def _section(runs: Runs, _: Path) -> Section:
     section = runs.section("Rates and losses", ("table", "column"), others=("loss alone",))
     section.rows = [
         row
@@ -86,3 +79,6 @@ def _implied_loss_row(number: int, column: str) -> Row:
         note="the rates contradict the loss" * wrong,
         others=(loss.value,),
     )
+
+
+SECTIONS = (_section,)

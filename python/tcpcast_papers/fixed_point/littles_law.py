@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 from tcpcast_papers.fixed_point.measures import MAX_RTT_S, measure_quantity, queueing_rtt_s
@@ -19,7 +18,6 @@ from tcpcast_papers.fixed_point.tables import loop_answers, loop_job
 from tcpcast_papers.reproduction import Row, Section
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
     from tcpcast.answer import Metric
@@ -27,12 +25,7 @@ if TYPE_CHECKING:
     from tcpcast_papers.fixed_point.runs import Runs
 
 
-def sections(runs: Runs, _: Path) -> list[Callable[[], Section]]:
-    """Return the maximum RTT, and simulated RTTs compared with those of Little's law."""
-    return [partial(_section, runs)]
-
-
-def _section(runs: Runs) -> Section:
+def _section(runs: Runs, _: Path) -> Section:
     result = runs.section("Little's law and the paper's round trips", ("RTT", "N"))
     for sources in CONGESTED:
         printed = printed_cell(3, "rtt", str(sources))
@@ -81,3 +74,6 @@ def _scheme_row(runs: Runs, label: tuple[str, str], scheme: str) -> Row | None:
         return None
     note = "withheld by its own tests" * (answer.incomplete_reason is not None)
     return Row.from_metric(label, "s", printed_cell(3, "rtt", label[1]), rtt, note=note)
+
+
+SECTIONS = (_section,)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 from tcpcast_papers.fixed_point.measures import (
@@ -14,7 +13,6 @@ from tcpcast_papers.fixed_point.settings import DROP_POLICIES, NOISES, LocalLoop
 from tcpcast_papers.fixed_point.tables import loop_job
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
     from tcpcast.answer import Answer
@@ -56,12 +54,7 @@ def request(runs: Runs) -> None:
             runs.request(_noise_job(runs, case, bin_s))
 
 
-def sections(runs: Runs, _: Path) -> list[Callable[[], Section]]:
-    """Return the rules of TCP and the time scale of the noise."""
-    return [partial(_rule_section, runs), partial(_noise_section, runs)]
-
-
-def _rule_section(runs: Runs) -> Section:
+def _rule_section(runs: Runs, _: Path) -> Section:
     names = tuple(f"{rule}, {DROP_DESCRIPTIONS[drop]}" for rule, drop in RULES_AND_DROPS[1:])
     section = runs.section("Rules that the paper leaves open", ("quantity", "N"), others=names)
     for quantity in QUANTITIES:
@@ -82,7 +75,7 @@ def _rule_section(runs: Runs) -> Section:
     return section
 
 
-def _noise_section(runs: Runs) -> Section:
+def _noise_section(runs: Runs, _: Path) -> Section:
     section = runs.section(
         "The time scale of the noise",
         ("quantity", "case"),
@@ -116,3 +109,6 @@ def _realised_noise_remark(answers: dict[int, Answer]) -> str:
         cut = 100 * float(table["cut_ratio"][0])
         parts.append(f"case {case}: {mean:.2f} Mbit/s, deviation {spread:.2f}, {cut:.1f} % cut")
     return f"Simulated noise, after rates below 0 were cut: {'; '.join(parts)}."
+
+
+SECTIONS = (_rule_section, _noise_section)

@@ -33,10 +33,9 @@ from tcpcast_papers.fixed_point.tables import (
     size_and_off_time_job,
 )
 from tcpcast_papers.fixed_point.tables import TOLERANCE as LOOP_TOLERANCE
-from tcpcast_papers.reproduction import Cause, Row, Section
+from tcpcast_papers.reproduction import Cause, NotSelected, Row, Section
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
     from tcpcast.answer import Answer
@@ -81,17 +80,14 @@ def request(runs: Runs) -> None:
                     runs.request(each)
 
 
-def sections(runs: Runs, _: Path) -> list[Callable[[], Section]]:
-    """Return one section per table of the paper."""
-    return [partial(_section, runs, number) for number in runs.sample_sizes.scheme_tables]
-
-
 _BACKBONE_REMARK = [
     "The fixed point reports losses of the shared router only, so loss and send rate are left out."
 ]
 
 
-def _section(runs: Runs, number: int) -> Section:
+def _section(runs: Runs, _: Path, *, number: int) -> Section:
+    if number not in runs.sample_sizes.scheme_tables:
+        raise NotSelected
     section = runs.section(
         f"Schemes of Table {number}",
         ("quantity", "column", "scheme"),
@@ -161,3 +157,6 @@ def mean_over_seeds(quantity: str, answers: list[Answer], flows: int) -> Metric 
 def _mean_failed_tests(answers: list[Answer]) -> float:
     tests = [each.tables.get("convergence") for each in answers]
     return float(np.mean([(~each["passed"]).sum() for each in tests if each is not None]))
+
+
+SECTIONS = tuple(partial(_section, number=number) for number in range(1, 7))

@@ -96,16 +96,7 @@ def loop_answers(runs: Runs, case: int, sources: int) -> SettingAnswers:
     )
 
 
-def sections(runs: Runs, _: Path) -> list[Callable[[], Section]]:
-    """Return Tables 3 to 6, and a comparison of Table 3 with independent values."""
-    return [
-        *(partial(case_section, runs, case) for case in TABLE_OF_CASE),
-        partial(_variance_section, runs),
-        partial(_independent_section, runs),
-    ]
-
-
-def case_section(runs: Runs, case: int) -> Section:
+def case_section(runs: Runs, _: Path | None = None, *, case: int) -> Section:
     """Return Table 3, 4 or 5: the local loop in one of its cases."""
     number = TABLE_OF_CASE[case]
     others = ("independent",) if case == 1 else ()
@@ -194,7 +185,7 @@ _REMARKS = {
 }
 
 
-def _variance_section(runs: Runs) -> Section:
+def _variance_section(runs: Runs, _: Path) -> Section:
     section = runs.section(
         published_table(6).title, ("quantity", "spread"), others=("fresh start",)
     )
@@ -226,7 +217,7 @@ def _variance_row(runs: Runs, line: Line, column: str) -> Row:
     return answers.row(line["quantity"], (column,), printed, relative=VARIANCE_TOLERANCE)
 
 
-def _independent_section(runs: Runs) -> Section:
+def _independent_section(runs: Runs, _: Path) -> Section:
     section = runs.section("Independent values", ("quantity", "N"))
     for quantity in ("loss", "timeouts", "rtt", "goodput", *GOODPUT_LEVELS):
         for sources in POPULATIONS:
@@ -250,3 +241,10 @@ def _independent_row(runs: Runs, quantity: str, sources: int) -> Row:
     # Unlike the paper's, these goodput levels are not rounded up.
     nearest = Tolerance(relative=INDEPENDENT_TOLERANCE, printed_digits=True)
     return row if row.tolerance is None else replace(row, tolerance=nearest)
+
+
+SECTIONS: tuple[Callable[[Runs, Path], Section], ...] = (
+    *(partial(case_section, case=case) for case in TABLE_OF_CASE),
+    _variance_section,
+    _independent_section,
+)

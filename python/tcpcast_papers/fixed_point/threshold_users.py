@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 from tcpcast_papers.fixed_point.measures import GOODPUT_LEVELS
@@ -10,7 +9,6 @@ from tcpcast_papers.fixed_point.runs import row_of_jobs
 from tcpcast_papers.fixed_point.tables import THRESHOLD_USERS, loop_job
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
     from tcpcast_papers.fixed_point.runs import Runs
@@ -26,12 +24,7 @@ def request(runs: Runs) -> None:
         runs.request(loop_job(1, sources, runs.sample_sizes))
 
 
-def sections(runs: Runs, _: Path) -> list[Callable[[], Section]]:
-    """Return the paper's column at the threshold, with slightly larger populations."""
-    return [partial(_section, runs)]
-
-
-def _section(runs: Runs) -> Section:
+def _section(runs: Runs, _: Path) -> Section:
     names = tuple(f"{sources} users" for sources in TRIED_USERS)
     result = runs.section("The threshold", ("quantity", "N"), others=names)
     jobs = [loop_job(1, n, runs.sample_sizes) for n in (THRESHOLD_USERS, *TRIED_USERS)]
@@ -46,3 +39,6 @@ def _section(runs: Runs) -> Section:
         "largest at the threshold.",
     ]
     return result
+
+
+SECTIONS = (_section,)

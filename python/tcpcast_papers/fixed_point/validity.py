@@ -18,7 +18,6 @@ from tcpcast_papers.fixed_point.tables import loop_job
 from tcpcast_papers.reproduction import Row, Section
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
     from tcpcast.answer import Answer
@@ -39,12 +38,7 @@ def request(runs: Runs) -> None:
             runs.request(fixed_point_job(job, runs.sample_sizes, scheme))
 
 
-def sections(runs: Runs, _: Path) -> list[Callable[[], Section]]:
-    """Return the results of each scheme and of every flow."""
-    return [partial(_section, runs)]
-
-
-def _section(runs: Runs) -> Section:
+def _section(runs: Runs, _: Path) -> Section:
     result = runs.section("Validity of the fixed point", ("quantity", "N", "of"))
     schemes = {f"scheme {scheme}": scheme for scheme in runs.sample_sizes.schemes}
     for quantity, sources, name in product(MAX_ERRORS, POPULATIONS, (EVERY_FLOW, *schemes)):
@@ -123,3 +117,6 @@ def relative_error(exact: float | None, other: float | None) -> float | None:
     if exact == 0:
         return 0.0 if other == 0 else math.inf
     return other / exact - 1
+
+
+SECTIONS = (_section,)

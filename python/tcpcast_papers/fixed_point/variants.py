@@ -19,10 +19,9 @@ from tcpcast_papers.fixed_point.tables import SPREADS, THRESHOLD_USERS
 from tcpcast_papers.published import QUICK as QUICK_RUNS
 from tcpcast_papers.published import WHOLE as WHOLE_RUNS
 from tcpcast_papers.published import lines_of_runs
-from tcpcast_papers.reproduction import Row, Section
+from tcpcast_papers.reproduction import NotSelected, Row, Section
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
     from tcpcast_papers.fixed_point.runs import Runs
@@ -56,15 +55,11 @@ def request(runs: Runs) -> None:
         runs.request(_variant_job(line, runs))
 
 
-def sections(runs: Runs, _: Path) -> list[Callable[[], Section]]:
-    """Return one section per parameter."""
-    titles = dict.fromkeys(line["section"] for line in _published_lines(runs))
-    return [partial(_section, title, runs) for title in titles]
-
-
-def _section(title: str, runs: Runs) -> Section:
+def _section(runs: Runs, _: Path, *, title: str) -> Section:
     section = runs.section(title, ("quantity", "column", "variant"))
     lines = [line for line in _published_lines(runs) if line["section"] == title]
+    if not lines:
+        raise NotSelected
     quantities = dict.fromkeys(
         each["quantity"] for line in lines for each in published_table(_table_number(line))
     )
@@ -123,3 +118,6 @@ _REMARKS = {
         "because it depends least on the number of reference flows. No rule gives the paper's RTTs."
     ),
 }
+
+
+SECTIONS = tuple(partial(_section, title=title) for title in _REMARKS)

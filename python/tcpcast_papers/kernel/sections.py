@@ -20,7 +20,7 @@ from tcpcast_papers.kernel.comparison import (
     compare_cells,
     compared_quantities,
 )
-from tcpcast_papers.reproduction import Printed, Row, Section, Tolerance
+from tcpcast_papers.reproduction import NotSelected, Printed, Row, Section, Tolerance
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -57,17 +57,9 @@ def request(runs: KernelRuns) -> None:
     runs.request_all()
 
 
-def sections(runs: KernelRuns, _: Path) -> list[Callable[[], Section]]:
-    """Return the summary, a section per kind of cells, the sign test and the models."""
-    return [
-        partial(_summary_section, runs),
-        *(partial(_kind_section, runs, kind) for kind in KINDS),
-        partial(_sign_section, runs),
-        partial(_model_section, runs),
-    ]
-
-
-def _kind_section(runs: KernelRuns, kind: str) -> Section:
+def _kind_section(runs: KernelRuns, _: Path, *, kind: str) -> Section:
+    if all(cell.kind != kind for cell in runs.cells):
+        raise NotSelected
     section = runs.section(TITLES[kind], COLUMNS)
     for cell in runs.cells:
         if cell.kind == kind:
@@ -78,13 +70,15 @@ def _kind_section(runs: KernelRuns, kind: str) -> Section:
     return section
 
 
-def _sign_section(runs: KernelRuns) -> Section:
+def _sign_section(runs: KernelRuns, _: Path) -> Section:
     section = runs.section(SIGN_TEST_TITLE, ("kind", "quantity", "stack", "queue", "buffer"))
     section.rows = [sign_test_row(each) for each in signs.sign_tests(compare_cells(runs))]
+    if not section.rows:
+        raise NotSelected
     return section
 
 
-def _summary_section(runs: KernelRuns) -> Section:
+def _summary_section(runs: KernelRuns, _: Path) -> Section:
     """Return the numbers of values that agree, by kind and quantity."""
     section = runs.section("Summary. Numbers of values that agree")
     lines = compare_cells(runs)
@@ -163,7 +157,7 @@ def _digits_text(value: float, digits: int = 4) -> str:
     return f"{value:.{max(0, digits - 1 - math.floor(math.log10(abs(value))))}f}"
 
 
-def _model_section(runs: KernelRuns) -> Section:
+def _model_section(runs: KernelRuns, _: Path) -> Section:
     """Return the models and the kernel side by side, without a verdict."""
     title = "Models. Formulas compared with the kernel"
     section = runs.section(title, ("model", "fed by", "series", "cell"))
@@ -195,3 +189,11 @@ def _prediction_row(each: Prediction) -> Row:
         each.value * scale,
         note="" if each.trusted else "outside the model's domain",
     )
+
+
+SECTIONS: tuple[Callable[[KernelRuns, Path], Section], ...] = (
+    _summary_section,
+    *(partial(_kind_section, kind=kind) for kind in KINDS),
+    _sign_section,
+    _model_section,
+)

@@ -43,7 +43,7 @@ from tcpcast_papers.parallel.settings import (
 from tcpcast_papers.reproduction import Row, Section
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
     from tcpcast_papers.parallel.points import Point
@@ -175,12 +175,7 @@ def request(runs: Runs) -> None:
         request_measurements(runs, points_of_setup(setting, runs.sample_sizes))
 
 
-def sections(runs: Runs, folder: Path) -> list[Callable[[], Section]]:
-    """Return a section for each figure."""
-    return [partial(_section, figure, runs, folder) for figure in FIGURES]
-
-
-def _section(figure: Figure, runs: Runs, folder: Path) -> Section:
+def _section(runs: Runs, folder: Path, *, figure: Figure) -> Section:
     section = runs.section(
         f"{figure.name}. {figure.title}",
         ("model", "fed with", "mean |error| over"),
@@ -280,3 +275,6 @@ def _interval_and_loss_remark(figure: Figure, seen: Sequence[Measured]) -> str:
             "synchronisation of flows."
         )
     return text
+
+
+SECTIONS = tuple(partial(_section, figure=figure) for figure in FIGURES)

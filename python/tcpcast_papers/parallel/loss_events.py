@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import pairwise, product
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -25,7 +24,7 @@ from tcpcast_papers.parallel.settings import DROP_TAIL, RANDOM_30, points_of_set
 from tcpcast_papers.reproduction import Row, Section
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -176,11 +175,6 @@ def all_points_and_losses(points: list[Point]) -> list[Group]:
     ]
 
 
-def sections(runs: Runs, folder: Path) -> list[Callable[[], Section]]:
-    """Return the ratios of loss events to loss indications, and the models fed with indications."""
-    return [partial(_section, runs, folder)]
-
-
 def _section(runs: Runs, folder: Path) -> Section:
     result = runs.section(
         "Sections III and IV. Loss events counted from lost packets", ("loss", "over", "of")
@@ -221,3 +215,6 @@ def _ratio_row(runs: Runs, label: tuple[str, ...], group: Group, name: str) -> R
         return None
     note = f"{shares.min():.0f} to {shares.max():.0f} %"
     return Row(label, "%", None, float(shares.mean()), note=note)
+
+
+SECTIONS = (_section,)

@@ -8,7 +8,6 @@ point.
 
 from __future__ import annotations
 
-from functools import partial
 from itertools import product
 from typing import TYPE_CHECKING
 
@@ -18,7 +17,6 @@ from tcpcast_papers.parallel.points import OpenChoice, Point
 from tcpcast_papers.parallel.predictions import ALGORITHM_1, ALGORITHM_2, PFTK
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
     from tcpcast_papers.parallel.runs import Runs
@@ -45,12 +43,7 @@ def request(runs: Runs) -> None:
         runs.request(Point(1, loss=loss, choice=choice) for loss in LOSSES)
 
 
-def sections(runs: Runs, _: Path) -> list[Callable[[], Section]]:
-    """Return the rates of MulTCP and of the models, relative to the simulated n flows."""
-    return [partial(_section, runs)]
-
-
-def _section(runs: Runs) -> Section:
+def _section(runs: Runs, _: Path) -> Section:
     section = runs.section(
         "Section I. One connection instead of n flows", ("n", "loss", "sender or model")
     )
@@ -107,3 +100,6 @@ def multfrc_rate_pps(flows: int, loss_ratio: float, rtt_s: float) -> float:
         )
         rate_pps = float(result.rate_pps)
     return rate_pps
+
+
+SECTIONS = (_section,)

@@ -25,7 +25,6 @@ from tcpcast_papers.parallel.predictions import (
 from tcpcast_papers.reproduction import Row, Section
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
     from tcpcast_papers.parallel.predictions import Prediction
@@ -70,12 +69,7 @@ def request(runs: Runs) -> None:
         request_measurements(runs, timeout_points(timeout_ms, sizes))
 
 
-def sections(runs: Runs, _: Path) -> list[Callable[[], Section]]:
-    """Return each model's mean absolute error for each choice, and the range over T."""
-    return [partial(_choices_section, runs), partial(_min_timeout_section, runs)]
-
-
-def _min_timeout_section(runs: Runs) -> Section:
+def _min_timeout_section(runs: Runs, _: Path) -> Section:
     result = runs.section(
         f"Figure 16 at {100 * LOSSES[-1]:g} %. The range over T",
         ("T", "minimum timeout", "model"),
@@ -117,7 +111,7 @@ def _error_row(
     return Row(label, "%", None, float(np.abs(own).mean()), note=note, others=others)
 
 
-def _choices_section(runs: Runs) -> Section:
+def _choices_section(runs: Runs, _: Path) -> Section:
     result = runs.section(
         "Section III. What the paper leaves open",
         ("chosen", "model", "fed with"),
@@ -144,3 +138,6 @@ def _choices_section(runs: Runs) -> Section:
         f"notes give the mean error at {tried} %.",
     ]
     return result
+
+
+SECTIONS = (_choices_section, _min_timeout_section)

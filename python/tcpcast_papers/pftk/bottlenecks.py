@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -80,11 +79,6 @@ def _rounds_job(path: Path) -> RoundsJob:
     return RoundsJob(path, HOUR_S, _job_weight(path))
 
 
-def sections(runs: Runs, folder: pathlib.Path) -> list[Callable[[], Section]]:
-    """Return Figure 21, the same for the other queue, and the correlations of section 4."""
-    return [partial(_section, runs, folder)]
-
-
 def _section(runs: Runs, folder: pathlib.Path) -> Section:
     section = runs.section(
         "Section 4 and Figure 21. An individual queue and a shared one", ("path", "quantity")
@@ -137,3 +131,6 @@ def _error_row(runs: Runs, path: Path, model: str, label: tuple[str, ...]) -> Ro
 def _correlation_rows(runs: Runs, path: Path, name: str) -> list[Row]:
     label = (name, "correlation of round and window")
     return runs.value(label, "1", lambda: runs[_rounds_job(path)].correlation)
+
+
+SECTIONS = (_section,)

@@ -22,7 +22,6 @@ from tcpcast_papers.reproduction import Row, Section
 
 if TYPE_CHECKING:
     import pathlib
-    from collections.abc import Callable
 
     from tcpcast_papers.pftk.paths import Path
     from tcpcast_papers.pftk.published import Trace
@@ -61,11 +60,6 @@ def connection_job(runs: Runs, row: Trace, path: Path) -> TraceJob:
 def request(runs: Runs) -> JobsByLoss:
     """Request and return the traces with each kind of loss, in the order of Table 3."""
     return request_traces(runs, 3, connection_job)
-
-
-def sections(runs: Runs, folder: pathlib.Path) -> list[Callable[[], Section]]:
-    """Return Figures 13 to 18, and Figure 20."""
-    return [partial(_scatter_section, runs, folder), partial(_error_section, runs, folder)]
 
 
 def _scatter_section(runs: Runs, folder: pathlib.Path) -> Section:
@@ -119,3 +113,6 @@ def _error_section(runs: Runs, folder: pathlib.Path) -> Section:
         "connections have no loss indication and are left out.",
     ]
     return section
+
+
+SECTIONS = (_scatter_section, _error_section)

@@ -63,11 +63,6 @@ def request(runs: Runs) -> JobsByLoss:
     return request_traces(runs, 2, hour_job)
 
 
-def sections(runs: Runs, folder: pathlib.Path) -> list[Callable[[], Section]]:
-    """Return Figures 7 to 12, and Figure 19."""
-    return [partial(_scatter_section, runs, folder), partial(_error_section, runs, folder)]
-
-
 def _scatter_section(runs: Runs, folder: pathlib.Path) -> Section:
     section = runs.section(
         "Figures 7 to 12. Hours simulated on paths similar to Table 2",
@@ -172,3 +167,6 @@ def _error_section(runs: Runs, folder: pathlib.Path) -> Section:
         "single loss in one round trip.",
     ]
     return section
+
+
+SECTIONS = (_scatter_section, _error_section)

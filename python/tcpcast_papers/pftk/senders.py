@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,7 +19,7 @@ from tcpcast_papers.pftk.published import table_of_hosts, traces
 
 if TYPE_CHECKING:
     import pathlib
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from tcpcast_papers.pftk.published import Trace
     from tcpcast_papers.pftk.runs import Runs, SimulatedTrace
@@ -49,12 +48,7 @@ def request(runs: Runs) -> list[tuple[Trace, str, tuple[Job[SimulatedTrace], ...
     return result
 
 
-def sections(runs: Runs, _: pathlib.Path) -> list[Callable[[], Section]]:
-    """Return the share of timeouts with the threshold of the sender, and with Reno's."""
-    return [partial(_section, runs)]
-
-
-def _section(runs: Runs) -> Section:
+def _section(runs: Runs, _: pathlib.Path) -> Section:
     title = "Table 1. The rules of the senders"
     section = runs.section(title, ("trace", "loss", "share of timeouts with"))
     for row, loss, jobs in request(runs):
@@ -92,3 +86,6 @@ def _rule_remarks() -> Iterator[str]:
         f"The hosts with Tahoe (SunOS 4), {', '.join(tahoe)}, only receive in Tables 2 and 3, so "
         "Tahoe has no effect there."
     )
+
+
+SECTIONS = (_section,)

@@ -58,16 +58,7 @@ EVERY_PACKET_ACKED = "receivers that acknowledge every packet (b = 1)"
 MEASURED_SHARE = "the printed share of timeouts instead of Q"
 
 
-def sections(runs: Runs, folder: Path) -> list[Callable[[], Section]]:
-    """Return the check of the tables, the predictions and their average errors."""
-    return [
-        partial(_printed_values_section, runs),
-        *(partial(_prediction_section, runs, number, folder) for number in (2, 3)),
-        partial(_average_error_section, runs),
-    ]
-
-
-def _printed_values_section(runs: Runs) -> Section:
+def _printed_values_section(runs: Runs, _: Path) -> Section:
     section = runs.section("Tables 2 and 3. The printed values", ("table", "trace", "quantity"))
     for number in (2, 3):
         rows = traces(number)
@@ -109,7 +100,7 @@ def _timeout_share(rows: Sequence[Trace]) -> float:
     return timeouts / sum(each.td_plus_to for each in rows)
 
 
-def _prediction_section(runs: Runs, number: int, folder: Path) -> Section:
+def _prediction_section(runs: Runs, folder: Path, *, number: int) -> Section:
     """Return the models' predictions for each trace, next to the printed number of packets."""
     rows = traces(number)
     section = runs.section(
@@ -310,7 +301,7 @@ def _average_error_percent(number: int, model: str, window: str) -> float:
     return 100 * average_error(number, model, window)
 
 
-def _average_error_section(runs: Runs) -> Section:
+def _average_error_section(runs: Runs, _: Path) -> Section:
     section = runs.section(
         "Tables 2 and 3. Average errors of all models", ("table", "W_max", "model")
     )
@@ -335,3 +326,10 @@ def _average_error_section(runs: Runs) -> Section:
         "predicts less than (31), because its window is 1 packet after a timeout.",
     ]
     return section
+
+
+SECTIONS: tuple[Callable[[Runs, Path], Section], ...] = (
+    _printed_values_section,
+    *(partial(_prediction_section, number=number) for number in (2, 3)),
+    _average_error_section,
+)

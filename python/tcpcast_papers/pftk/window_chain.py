@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from itertools import product
 from typing import TYPE_CHECKING
 
@@ -18,7 +17,6 @@ from tcpcast_papers.reproduction import Row, Section, scale_metric
 
 if TYPE_CHECKING:
     import pathlib
-    from collections.abc import Callable
 
     from matplotlib.axes import Axes
     from tcpcast.models.pftk import FastRecovery
@@ -40,12 +38,7 @@ _RECOVERIES: dict[str, FastRecovery] = {WINDOW_CHAIN: "none", WITH_RECOVERY: "ne
 """Recovery of each chain."""
 
 
-def sections(runs: Runs, folder: pathlib.Path) -> list[Callable[[], Section]]:
-    """Return the closed form and the chain, and NewReno compared with both."""
-    return [partial(_closed_form_section, runs), partial(_newreno_section, runs, folder)]
-
-
-def _closed_form_section(runs: Runs) -> Section:
+def _closed_form_section(runs: Runs, _: pathlib.Path) -> Section:
     section = runs.section(
         "Section 5. The closed form and the window as a Markov chain", ("p", "b", "quantity")
     )
@@ -168,3 +161,6 @@ def _draw_rate_ratios(
     drawing.set_loss_axis(axes, 0.8 * LOSSES[0], 1.25 * LOSSES[-1], label)
     axes.set_ylabel("NewReno / formula")
     axes.legend(frameon=False, fontsize=8)
+
+
+SECTIONS = (_closed_form_section, _newreno_section)
