@@ -329,3 +329,36 @@ def test_unsupported_scenarios_are_rejected(changes: dict[str, Any], advice: str
     answer = simulate(local_loop(300).with_changes(changes))
     assert answer.not_applicable is not None
     assert advice in answer.not_applicable
+
+
+def test_voice_and_video_in_the_shared_router_agree_with_exact_simulation() -> None:
+    voice = {"name": "voice", "model": "pareto", "mean": "10mbit", "sources": 200}
+    video = {"name": "video", "model": "fgn", "mean": "10mbit", "sd": "2mbit", "hurst": 0.8}
+    periods = {"on": "1s", "off": "1.35s"}
+    scenario = Scenario.from_dict(
+        {**local_loop(2500).resolved(), "cross": [voice | periods, video]}
+    )
+    assert compute_offered_load(scenario) == pytest.approx(0.5 / 0.8)
+    answer, exact = simulate(with_options(scenario, steps=8)), simulate(scenario, "packet")
+    assert not failed_tests(answer)
+    assert "time in the router" not in answer.tables["convergence"]["what"]
+    assert answer.tables["cross"]["offered_bps"] == pytest.approx(10e6, rel=0.1)
+    for name, tolerance in (("connection_rate_bps", 0.03), ("rtt_mean_s", 0.02)):
+        assert answer[name] == pytest.approx(exact[name], rel=tolerance)
+
+
+def test_streams_evict_packets_of_flows_in_overload() -> None:
+    # The run checks the conservation of packets.
+    stream = {"name": "video", "model": "poisson", "mean": "20%"}
+    scenario = Scenario.from_dict({**local_loop(6000).resolved(), "cross": [stream]})
+    answer = simulate(with_options(scenario, steps=4))
+    assert has_untrusted_values(answer, "above the threshold")
+    # Each flow has more packets in the queue than its share of the streams' flow.
+    assert reference_metrics(answer)["loss_ratio"] > 0.02
+    assert float(answer.tables["cross"]["loss_ratio"][0]) > 0.02
+
+
+def test_streams_that_fill_the_shared_router_leave_no_capacity() -> None:
+    stream = {"name": "video", "model": "poisson", "mean": "100%"}
+    scenario = Scenario.from_dict({**local_loop(2500).resolved(), "cross": [stream]})
+    assert compute_offered_load(scenario) == float("inf")

@@ -2,7 +2,10 @@
 
 use crate::config::FixedPointConfig;
 use crate::run::FixedPointReplication;
-use tcpcast_sim::queue::{DropTail, FairQueue, ManagedQueue, PolicerQueue, QueueConfig, RedQueue};
+use tcpcast_sim::cross::CrossTrafficQueue;
+use tcpcast_sim::queue::{
+    AnyQueue, DropTail, FairQueue, ManagedQueue, PolicerQueue, QueueConfig, RedQueue,
+};
 use tcpcast_sim::random::{NamedStream, RandomStream, StreamPurpose};
 use tcpcast_sim::{Replication, Replications, RunConfig};
 
@@ -23,6 +26,13 @@ fn create_replication(
     number: u32,
 ) -> Box<dyn Replication> {
     let stream = |purpose| RandomStream::for_entity(config.seed, number, 0, purpose);
+    let streams = config.cross_streams_at_stage(config.hops_before.len());
+    if !streams.is_empty() {
+        let (early, tie) = (stream(StreamPurpose::EarlyDrop), stream(StreamPurpose::Tie));
+        let queue = AnyQueue::new(config.queue.clone(), config.buffer, early, tie);
+        let queue = CrossTrafficQueue::new(queue, &streams, config.seed, number);
+        return Box::new(FixedPointReplication::new(config, spec, queue, number));
+    }
     match &config.queue {
         QueueConfig::DropTail => {
             Box::new(FixedPointReplication::new(config, spec, DropTail::new(config.buffer), number))

@@ -257,6 +257,16 @@ impl<Q: QueueDiscipline> FixedPointReplication<Q> {
         }
     }
 
+    /// Offers the next packet of `[[cross]]` traffic, which may evict a packet of a flow.
+    fn offer_stream_packet_to_router(&mut self, now: Nanos) {
+        self.now = now;
+        let SharedRouter { queue, link, .. } = &mut self.shared;
+        if let Some(packet) = queue.enqueue_next_cross_packet(link, &mut self.probes.reference) {
+            self.router_counters.dropped += 1;
+            self.on_router_eviction(packet);
+        }
+    }
+
     fn on_router_eviction(&mut self, packet: Packet) {
         if self.is_reference_flow(packet.source()) {
             self.on_reference_drop(packet);
@@ -360,8 +370,11 @@ impl<Q: QueueDiscipline + Send + Sync> Replication for FixedPointReplication<Q> 
         self.limit = self.boundary.min(limit.until);
         loop {
             let (due, served) = (self.events.next_time(), self.shared.next_departure());
-            if served <= due && served <= self.limit {
+            let offered = self.shared.queue.next_cross_arrival();
+            if served <= due.min(offered) && served <= self.limit {
                 self.transmit_at_router(served);
+            } else if offered <= due && offered <= self.limit {
+                self.offer_stream_packet_to_router(offered);
             } else if due <= self.limit {
                 self.process_next_event();
             } else if self.pass_boundary_or_end_run(limit) {

@@ -259,7 +259,7 @@ impl RunConfig {
     }
 
     /// Streams of cross traffic at a hop, with their indices among all streams.
-    pub(crate) fn cross_streams_at_stage(&self, stage: usize) -> Vec<(u32, &CrossConfig)> {
+    pub fn cross_streams_at_stage(&self, stage: usize) -> Vec<(u32, &CrossConfig)> {
         (0..).zip(&self.cross).filter(|(_, stream)| stream.stage == stage).collect()
     }
 

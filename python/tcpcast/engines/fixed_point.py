@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from tcpcast.engines.options import RunOptions
     from tcpcast.engines.packet.counters import Estimates
     from tcpcast.scenario import Scenario
+    from tcpcast.scenario.cross import CrossStream
 
     Goodputs = tuple[int, Counts, Counts, Counts, Counts | Floats]
     """Goodput counts of one replication: the number of slots, then four arrays of equal length
@@ -79,8 +80,7 @@ def fixed_point(scenario: Scenario, options: RunOptions) -> Answer:
     ------
     NotApplicable
         Another TCP or other traffic, random loss, buffers on the links at both ends, another shared
-        hop, cross traffic in the shared router, a run whose length is a number of transfers or a
-        precision.
+        hop, a run whose length is a number of transfers or a precision.
 
     References
     ----------
@@ -502,7 +502,8 @@ def run_convergence_tests(
             reference_sums,
             cross_sums,
         )
-    together.compare_with_littles_law(flows_per_reference, MIN_WAIT_SHARE * scenario.rtt_s)
+    if not _shared_streams(scenario):  # the queue also contains their packets
+        together.compare_with_littles_law(flows_per_reference, MIN_WAIT_SHARE * scenario.rtt_s)
     return verdict
 
 
@@ -556,14 +557,6 @@ def raise_if_unsupported(scenario: Scenario) -> None:
             "a fixed point has constant delays, but the scenario has jitter",
             Suggestion({"network.jitter": None}),
         )
-    for stream in scenario.cross:
-        place = find_stream_hop(network, stream)
-        if place is not None and place.shared:
-            raise NotApplicable(
-                "the shared router of a fixed point has no cross traffic; put the cross "
-                "traffic at a hop with shared = false",
-                Suggestion({"cross": None}),
-            )
     if scenario.network.has_return:
         raise NotApplicable(
             "in a fixed point, ACKs are neither queued nor lost, but the scenario has a queue or "
@@ -624,12 +617,16 @@ def compute_offered_load(scenario: Scenario) -> float:
     """Return the load that the on/off sources would offer the link if files took no time.
 
     It is N B / (C I), summed over classes, and 1 at the threshold of section 7.2. Endless flows do
-    not contribute.
+    not contribute; streams of cross traffic reduce C.
     """
     network = scenario.network
     if math.isinf(scenario.bottleneck.rate_bps):
         return 0.0
-    link_pps = scenario.bottleneck.rate_bps / (8 * network.packet_bytes)
+    link_bps = scenario.bottleneck.rate_bps
+    left_bps = link_bps - sum(each.mean_bps(link_bps) for each in _shared_streams(scenario))
+    if left_bps <= 0:
+        return math.inf
+    link_pps = left_bps / (8 * network.packet_bytes)
     return sum(
         float(
             open_loop_load(
@@ -642,6 +639,13 @@ def compute_offered_load(scenario: Scenario) -> float:
         for group in scenario.populations
         if isinstance(group.traffic, OnOff)
     )
+
+
+def _shared_streams(scenario: Scenario) -> list[CrossStream]:
+    """Return the streams of cross traffic in the shared router."""
+    network = scenario.network
+    places = ((each, find_stream_hop(network, each)) for each in scenario.cross)
+    return [each for each, place in places if place is not None and place.shared]
 
 
 def flows_per_reference_flow(scenario: Scenario, table: FixedPoint) -> list[float]:
