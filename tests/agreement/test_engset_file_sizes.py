@@ -1,17 +1,19 @@
 """The model with the distribution of sizes, judged by 40 simulated settings."""
 
 import csv
-from pathlib import Path
+from pathlib import Path as File
+from typing import Any
 
 import numpy as np
 import pytest
 import tcpcast
 from tcpcast.answer import Answer
 from tcpcast.engines import answer
+from tcpcast.models.engset import Path, engset_file_sizes
 from tcpcast.scenario import Scenario
 from tcpcast.scenario.changes import parse_assignments
 
-with Path(__file__).with_name("engset_file_sizes.csv").open(encoding="utf-8", newline="") as _file:
+with File(__file__).with_name("engset_file_sizes.csv").open(encoding="utf-8", newline="") as _file:
     CELLS = list(csv.DictReader(_file))
 """Drawn settings with a window of at most 1.1 BDP and a loss of at most 5 %; simulated with engine
 ``packet``, 400,000 transfers and seed 11."""
@@ -81,3 +83,36 @@ def test_simulations_of_the_cells(cell: dict[str, str]) -> None:
     result = run(cell, "packet", **{"run.transfers": 400_000, "run.seed": 11})
     assert result["connection_rate_bps"] / 1e3 == pytest.approx(float(cell["rate_kbps"]), rel=1e-3)
     assert 100 * result["loss_ratio"] == pytest.approx(float(cell["loss_percent"]), abs=1e-3)
+
+
+EXPONENTIAL = np.exp(-np.maximum(np.arange(400) + 0.5 - 3, 0) / 9)
+MODEL: dict[str, Any] = {
+    "path": Path(
+        rtt0_s=0.05, packet_bytes=1500, bottleneck_bps=10e6, ingress_bps=100e6, egress_bps=2e6
+    ),
+    "mean_off_s": 1.0,
+    "share_at_least": EXPONENTIAL,
+    "mean_size_pkts": 12.0,
+    "receiver_window_pkts": 44,
+}
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("window", [44, np.inf])
+@pytest.mark.parametrize("sources", [1, 82, 400])
+def test_unlimited_buffer_is_that_of_a_very_large_one(sources: int, window: float) -> None:
+    """Unlimited buffer and window gave nan; large buffers gave too long queues."""
+    model = MODEL | {"sources": sources, "receiver_window_pkts": window}
+    unlimited, large = engset_file_sizes(**model), engset_file_sizes(**model, buffer_pkts=1e6)
+    assert unlimited.loss_ratio < 1e-12
+    for name in ("rate_bps", "queue_mean_pkts", "utilisation"):
+        assert getattr(unlimited, name) == pytest.approx(getattr(large, name), rel=1e-6)
+    assert unlimited.utilisation < 1 + 1e-9
+
+
+def test_full_link_is_shared_equally_and_a_single_source_has_the_idle_path() -> None:
+    full = engset_file_sizes(**MODEL, sources=400)
+    cycle_s = 400 * 12 * 12_000 / 10e6
+    assert full.on_time_s == pytest.approx(cycle_s - 1, rel=0.01)
+    alone = engset_file_sizes(**MODEL, sources=1)
+    assert alone.on_time_s == pytest.approx(alone.idle_on_time_s, rel=0.01)

@@ -15,7 +15,6 @@ active sources are those of :mod:`.shared_link`, with T for each j.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -42,6 +41,8 @@ simulated settings, other than those that judge the model."""
 _RTT_STEP = 0.05
 _BISECTIONS = 60
 _MAX_LOAD = 50.0
+_MAX_QUEUE_PKTS = 1e9
+"""Instead of an unlimited buffer, so that products with the queue are finite."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -156,7 +157,7 @@ def engset_file_sizes(
     )
     active = np.arange(1, count + 1, dtype=np.float64)
     free = active * receiver_window_pkts - path.beta
-    buffer = math.inf if buffer_pkts is None else float(buffer_pkts)
+    buffer = _MAX_QUEUE_PKTS if buffer_pkts is None else float(buffer_pkts)
     load, time_s, queue, loss = link.solve(active, np.clip(free, 1.0, buffer), free > buffer)
     ratios = np.log((count + 1 - active) / mean_off_s * time_s / active)
     logs = np.concatenate([[0.0], np.cumsum(ratios)])
@@ -263,14 +264,12 @@ class _Link:
         self, load: Floats, room: Floats, drops: NDArray[np.bool_]
     ) -> tuple[Floats, Floats, Floats]:
         decay = 2 * (1 - load) / (load * self.variance)
-        scaled = np.clip(decay * room, -500.0, 500.0)
+        scaled = decay * room
         small = np.abs(scaled) < 1e-3
-        exact = np.where(small, 1.0, scaled)
-        growth = np.expm1(exact)
-        queue = room * np.where(small, 0.5 - scaled / 12, 1 / exact - 1 / growth)
-        loss = np.where(
-            small, self.variance / (2 * room), (1 - load) / (np.where(small, 1, growth) * load)
-        )
+        growth = np.expm1(np.clip(np.where(small, 1.0, scaled), -500.0, 500.0))
+        exact = 1 / np.where(small, 1.0, decay) - room / growth
+        queue = np.where(small, room * (0.5 - scaled / 12), exact)
+        loss = np.where(small, self.variance / (2 * room), (1 - load) / (growth * load))
         loss = np.where(drops, np.clip(loss, 0.0, 0.95), 0.0)
         lost_s = self.timeout_share * self.min_rto_s / np.maximum(1 - 2 * loss, 0.2)
         lost_s += (1 - self.timeout_share) * RECOVERY_ROUNDS * (self.rtt0_s + queue * self.delta_s)
