@@ -107,6 +107,24 @@ class Argument(Option):
     default: Any = REQUIRED
 
 
+@dataclass(frozen=True, slots=True)
+class KeyOption(Option):
+    """An option that only sets its key of the scenario.
+
+    It becomes a change before the command runs, as ``--set``, so it needs no code in the command.
+    """
+
+
+def changes_with_options(rows: Iterable[Option], values: dict[str, Any]) -> dict[str, Any]:
+    """Return the values of options, in which those of key options are further ``changes``."""
+    keyed = [row for row in rows if isinstance(row, KeyOption)]
+    typed = [f"{row.keys[0]}={values[row.name]}" for row in keyed if values[row.name] is not None]
+    others = {name: value for name, value in values.items() if name not in {r.name for r in keyed}}
+    if typed:
+        others["changes"] = [*(values["changes"] or ()), *typed]
+    return others
+
+
 def options_by_key(options: Iterable[Option]) -> dict[str, str]:
     """Return the option of each scenario key, for messages."""
     return {key: row.flag for row in options for key in row.keys}

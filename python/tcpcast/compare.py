@@ -117,14 +117,19 @@ class ComparedAnswers:
     times_by_size: Comparison
 
 
-def main_metric(groups: Sequence[Population]) -> str:
-    """Return the metric that judges senders of one kind, "" if their kinds differ.
-
-    Transfers whose connections begin with a handshake are judged by their total time.
-    """
-    kinds = {group.traffic.kind for group in groups}
-    if kinds == {"transfers"} and any(group.opens_connections for group in groups):
+def time_per_file_metric(groups: Sequence[Population]) -> str:
+    """Return the metric of the time per file: from the SYN if a handshake opens its connection."""
+    if any(group.opens_connections for group in groups):
         return "total_time_s"
+    is_on_off = any(group.traffic.kind == "on-off" for group in groups)
+    return "on_time_s" if is_on_off else "completion_time_s"
+
+
+def main_metric(groups: Sequence[Population]) -> str:
+    """Return the metric that judges senders of one kind, "" if their kinds differ."""
+    kinds = {group.traffic.kind for group in groups}
+    if kinds == {"transfers"}:
+        return time_per_file_metric(groups)
     return MAIN_METRICS.get(kinds.pop(), "") if len(kinds) == 1 else ""
 
 

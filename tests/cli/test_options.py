@@ -2,12 +2,16 @@
 
 import importlib
 import inspect
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Literal, get_args, get_origin
 
 import pytest
 import typer
-from tcpcast.cli.commands import COMMANDS, CONTEXT_OPTION
-from tcpcast.command_option import Argument
+from tcpcast.cli import main
+from tcpcast.cli.commands import COMMANDS, CONTEXT_OPTION, RUN
+from tcpcast.cli.typer_commands import build_command
+from tcpcast.command_option import Argument, KeyOption
 
 
 def value_type(annotation: object) -> object:
@@ -33,7 +37,27 @@ def test_command_functions_accept_their_options(name: str) -> None:
         elif row.name in taken:
             assert value_type(row.value_type) == value_type(taken[row.name].annotation), row.name
         else:
-            assert many, row.name
+            assert many or isinstance(row, KeyOption), row.name
+
+
+@pytest.fixture
+def built_anew() -> Iterator[None]:
+    build_command.cache_clear()
+    yield
+    build_command.cache_clear()
+
+
+@pytest.mark.usefixtures("built_anew")
+def test_an_option_that_sets_a_key_needs_one_row(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    row = KeyOption("noise", "TIME", "Noise of hosts.", keys=("tcp.host_noise",))
+    monkeypatch.setitem(COMMANDS, "run", replace(RUN, inputs=(*RUN.inputs, row)))
+    words = ["run", "one-path", "--print-scenario", "--set=run.duration=77s", "--seed=5"]
+    assert main([*words, "--noise", "3ms"]) == 0
+    shown = capsys.readouterr().out
+    for line in ('host_noise = "3ms"', 'duration = "77s"', "seed = 5"):
+        assert line in shown
 
 
 def test_flags_are_off_by_default() -> None:

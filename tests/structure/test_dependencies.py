@@ -65,7 +65,7 @@ MAY_IMPORT = {
     "engines": ANSWERING | {"interrupts", "emulation"},
     "compare": ANSWERING,
     "verdict": ANSWERING | {"compare"},
-    "plan": ANSWERING | {"command_option", "interrupts", "path_option_definitions"},
+    "plan": ANSWERING | {"command_option", "compare", "interrupts", "path_option_definitions"},
     "ranges": QUESTION,
     "command_option": {"errors"},
     "path_option_definitions": {"command_option"},

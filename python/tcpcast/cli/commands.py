@@ -19,7 +19,7 @@ from tcpcast.cli.options import (
     SEED,
     THREADS,
 )
-from tcpcast.command_option import Argument, FormField, Option
+from tcpcast.command_option import Argument, FormField, KeyOption, Option
 from tcpcast.path_option_definitions import PATH_OPTIONS
 
 LinkEnd = Literal["near", "far"]
@@ -93,7 +93,12 @@ RUN = Command(
     (
         FILE,
         *_ANSWER_INPUTS,
-        Option("link", "NAME", "Link of a network that the bottleneck's metrics describe."),
+        KeyOption(
+            "link",
+            "NAME",
+            "Link of a network that the bottleneck's metrics describe.",
+            keys=("probes.link",),
+        ),
     ),
     _ANSWER_OUTPUTS,
     "A scenario",

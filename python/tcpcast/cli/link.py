@@ -51,7 +51,6 @@ def link(  # noqa: PLR0913 - one parameter per option
     device: str | None,
     nat: bool,
     changes: list[str] | None,
-    seed: int | None,
     force: bool,
     **path: str | None,
 ) -> None:
@@ -59,9 +58,7 @@ def link(  # noqa: PLR0913 - one parameter per option
     given: dict[str, Any] = {KEYS_BY_OPTION[name]: text for name, text in path.items()}
     given[KEYS_BY_OPTION["rate"]] = _rate_entry(path["rate"], trace)
     given[KEYS_BY_OPTION["jitter"]] = _jitter_table(jitter, reorder=reorder)
-    scenario = _link_scenario(
-        file, {k: v for k, v in given.items() if v is not None}, changes, seed
-    )
+    scenario = _link_scenario(file, {k: v for k, v in given.items() if v is not None}, changes)
     for file_to_write in filter(None, (pcap, out)):
         check_file_is_writable(file_to_write, force=force)
     question = {
@@ -102,7 +99,7 @@ def _program_arguments(command: Sequence[str]) -> list[str]:
 
 
 def _link_scenario(
-    file: str | None, given: Mapping[str, Any], changes: Sequence[str] | None, seed: int | None
+    file: str | None, given: Mapping[str, Any], changes: Sequence[str] | None
 ) -> Scenario:
     """Return the scenario of a file with options, or of options only.
 
@@ -112,8 +109,6 @@ def _link_scenario(
         The scenario is invalid, or a single link cannot emulate its network.
     """
     changed = {**given, **parse_assignments(changes or ())}
-    if seed is not None:
-        changed["run.seed"] = seed
     with naming_options(options_by_key(LINK.options)):
         if file is not None:
             scenario = load(file, changes=changed)

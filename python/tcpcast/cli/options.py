@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from tcpcast.cli.complete import complete_engine_list, complete_scenario_key, complete_scenario_name
-from tcpcast.command_option import Argument, Option
+from tcpcast.command_option import Argument, KeyOption, Option
 from tcpcast.errors import OptionError, TcpcastError, UnitError
 from tcpcast.units import parse_duration
 
@@ -30,7 +30,9 @@ ENGINE = Option(
     type=list[str],
     completion=complete_engine_list,
 )
-SEED = Option("seed", "N", "Override the seed of the simulation (run.seed).", type=int)
+SEED = KeyOption(
+    "seed", "N", "Override the seed of the simulation (run.seed).", type=int, keys=("run.seed",)
+)
 THREADS = Option(
     "threads", "N", "Number of simulator threads; default: one per core.", type=int, minimum=1
 )

@@ -15,6 +15,7 @@ from tcpcast.cli.group import Commands
 from tcpcast.cli.plan_options import COMMON, list_plan_options, read_target, select_given
 from tcpcast.cli.streams import ignore_broken_pipe, print_message
 from tcpcast.cli.typer_commands import set_signature
+from tcpcast.command_option import changes_with_options
 from tcpcast.errors import (
     InputError,
     OptionError,
@@ -37,10 +38,12 @@ app = typer.Typer(cls=Commands)
 
 
 def _add_command(question: Question) -> None:
-    def run(context: typer.Context, **values: Any) -> None:
-        _run_plan(question, context, values)
+    rows = (*list_plan_options(question), *COMMON)
 
-    set_signature(run, (CONTEXT_OPTION, *list_plan_options(question), *COMMON))
+    def run(context: typer.Context, **values: Any) -> None:
+        _run_plan(question, context, changes_with_options(rows, values))
+
+    set_signature(run, (CONTEXT_OPTION, *rows))
     app.command(
         question.name,
         help=with_names(f"{question.summary}\n\n{question.about}"),
@@ -60,7 +63,7 @@ def _read_scenario(
 
     given, file = select_given(values, question.path_options), values["file"]
     if file is None:
-        return _make_path_scenario(question, given, changes, values["seed"])
+        return _make_path_scenario(question, given, changes)
     for name in given:
         raise OptionError(
             PATH_OPTIONS[name].flag,
@@ -70,11 +73,11 @@ def _read_scenario(
     placeholders = {
         PATH_OPTIONS[name].keys[0]: value for name, value in question.placeholders.items()
     }
-    return read_scenario(file, values["changes"], values["seed"], placeholders=placeholders)
+    return read_scenario(file, values["changes"], placeholders=placeholders)
 
 
 def _make_path_scenario(
-    question: Question, given: Mapping[str, Any], changes: Mapping[str, Any], seed: int | None
+    question: Question, given: Mapping[str, Any], changes: Mapping[str, Any]
 ) -> Scenario:
     """Return the scenario of the path that the options describe."""
     from tcpcast.path_scenario import make_path_scenario
@@ -94,8 +97,6 @@ def _make_path_scenario(
             )
     # The losses determine the duration of the simulations.
     changed = {"run.max_wall": "unlimited", **changes}
-    if seed is not None:
-        changed["run.seed"] = seed
     with naming_options(OPTIONS_BY_KEY):
         return make_path_scenario(options).with_changes(changed)
 

@@ -25,18 +25,17 @@ def predict(*, context: typer.Context, **values: Any) -> None:
         _answer_path(context, **values)
 
 
-def _answer_path(  # noqa: PLR0913 - one parameter per option
+def _answer_path(
     context: typer.Context,
     *,
     packet: bool,
     count: int | None,
     engine: list[str] | None,
     changes: list[str] | None,
-    seed: int | None,
     **how: Any,
 ) -> None:
     path = {name: how.pop(name) for name in PATH_OPTIONS}
-    changed = parse_assignments(changes or ()) | ({} if seed is None else {"run.seed": seed})
+    changed = parse_assignments(changes or ())
     engines = read_engine_option(engine)
     question = ask_path(path, packet=packet, engines=engines, points=count, changes=changed)
     if not question.varied:

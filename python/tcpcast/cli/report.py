@@ -44,7 +44,6 @@ def report(  # noqa: PLR0913 - one parameter per option
     out: list[str] | None,
     engine: list[str] | None,
     changes: list[str] | None,
-    seed: int | None,
     feed: str,
     threads: int | None,
     force: bool,
@@ -53,7 +52,7 @@ def report(  # noqa: PLR0913 - one parameter per option
     reports = out or [f"{_source_stem(sources[0])}.html"]
     protect_inputs(*sources)
     check_report_files(reports, force=force)
-    given: dict[str, object] = {"--engine": engine, "--set": changes, "--seed": seed}
+    given: dict[str, object] = {"--engine": engine, "--set or --seed": changes}
     given |= {"--threads": threads, "--feed": None if feed == "scenario" else feed}
     saved = _find_only_source(sources, is_saved_answers_file, "saved answers")
     if saved is not None:
@@ -72,10 +71,10 @@ def report(  # noqa: PLR0913 - one parameter per option
         )
         raise typer.Exit(code)
 
-    scenario = read_scenario(sources[0], changes, seed)
+    scenario = read_scenario(sources[0], changes)
     names, drawn = read_engine_option(engine), has_figures(reports)
     answers = run_engines(scenario, names, threads, feed, force=force, over_time=drawn)
-    again = reproducing_command(sources[0], answers, changes, seed, feed)
+    again = reproducing_command(sources[0], answers, changes, feed)
     write_reports_on_run(compare_all(answers), scenario, again, reports, force=force)
     raise typer.Exit(exit_code(answers))
 
@@ -112,7 +111,7 @@ def _write_report_on_answers(saved: Path, reports: Sequence[str], *, force: bool
     file = f"{answers.scenario.name}.toml"
     feeds = {answer.provenance.get("feed") for answer in answers}
     rerun = reproducing_command(
-        file, answers, None, None, "measured" if "measured" in feeds else "scenario"
+        file, answers, None, "measured" if "measured" in feeds else "scenario"
     )
     again = f"{shlex.join(['tcpcast', 'report', str(saved)])}\n"
     again += f"# to recompute the answers, save the scenario above as {file} and run:\n{rerun}"

@@ -112,13 +112,11 @@ def reproducing_command(
     file: str,
     answers: Sequence[Answer],
     changes: Sequence[str] | None,
-    seed: int | None,
     feed: str = "scenario",
 ) -> str:
     """Return the command that reproduces the report."""
     words = ["tcpcast", "report", file, "--engine", ",".join(a.engine for a in answers)]
     words += [word for change in changes or () for word in ("--set", change)]
-    words += ["--seed", str(seed)] if seed is not None else []
     words += ["--feed", feed] if feed != "scenario" else []
     return shlex.join(words)
 

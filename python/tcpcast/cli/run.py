@@ -39,20 +39,17 @@ def run(  # noqa: PLR0913 - one parameter per option
     file: str,
     engine: list[str] | None,
     changes: list[str] | None,
-    seed: int | None,
     feed: str,
-    link: str | None,
     **how: Any,
 ) -> None:
     """Print the answers of engines to a scenario, and write figures and reports."""
-    changes = [*(changes or ()), f"probes.link={link}"] if link else changes
-    scenario = read_scenario(file, changes, seed)
+    scenario = read_scenario(file, changes)
     if scenario.sweep is not None:
         message = "the table [sweep] is ignored; to run all its combinations, use `tcpcast sweep`"
         print_message(message)
 
     def again(answers: Answers) -> str:
-        return reproducing_command(file, answers, changes, seed, feed)
+        return reproducing_command(file, answers, changes, feed)
 
     answer_scenario(scenario, read_engine_option(engine), again, feed=feed, **how)
 

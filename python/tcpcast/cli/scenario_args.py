@@ -22,18 +22,17 @@ STANDARD_INPUT = "-"
 def read_scenario(
     file: str,
     changes: Sequence[str] | None,
-    seed: int | None = None,
     *,
     placeholders: Mapping[str, str] | None = None,
 ) -> Scenario:
-    """Read a scenario file, or a packaged scenario, and apply ``--set`` and ``--seed``.
+    """Read a scenario file, or a packaged scenario, and apply ``--set``.
 
     Parameters
     ----------
     file
         The file, the name of a packaged scenario, or ``-`` for standard input.
-    changes, seed
-        The values of the options.
+    changes
+        The values of ``--set``.
     placeholders
         Further changes, applied if the scenario is invalid without them.
 
@@ -43,8 +42,6 @@ def read_scenario(
         The file does not exist, or is invalid; the message has one line per error.
     """
     changed = parse_assignments(changes or ())
-    if seed is not None:
-        changed["run.seed"] = seed
     read = partial(load, file)
     if file == STANDARD_INPUT:
         read = partial(parse_scenario, _read_standard_input(), "standard input", folder=Path())

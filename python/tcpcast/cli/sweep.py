@@ -52,18 +52,17 @@ _COMMA = re.compile(r',(?=(?:[^"]*"[^"]*")*[^"]*$)')
 """A comma outside of double quotes."""
 
 
-def sweep(  # noqa: PLR0913 - one parameter per option
+def sweep(
     *,
     context: typer.Context,
     file: str,
     vary: list[str] | None,
     engine: list[str] | None,
     changes: list[str] | None,
-    seed: int | None,
     **how: Any,
 ) -> None:
     """Run a sweep of a scenario file."""
-    scenario = read_scenario(file, changes, seed)
+    scenario = read_scenario(file, changes)
     varied = _parse_varied_keys(vary or (), changes or ())
     sweep_scenario(scenario, varied, read_engine_option(engine), context=context, **how)
 

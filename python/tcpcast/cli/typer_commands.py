@@ -14,7 +14,7 @@ from typer.main import get_group
 from tcpcast.cli.commands import COMMANDS, CONTEXT_OPTION
 from tcpcast.cli.complete import complete_stack
 from tcpcast.cli.group import Commands
-from tcpcast.command_option import Argument
+from tcpcast.command_option import Argument, changes_with_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -75,7 +75,7 @@ def _command_function(row: Command) -> Any:
 
     def act(**values: Any) -> None:
         module = importlib.import_module(f"tcpcast.cli.{row.name}")
-        getattr(module, row.name)(**values)
+        getattr(module, row.name)(**changes_with_options(row.options, values))
 
     set_signature(act, row.options)
     return act

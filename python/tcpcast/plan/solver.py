@@ -11,6 +11,7 @@ import numpy as np
 
 from tcpcast import units
 from tcpcast.answer import Metric, Note
+from tcpcast.compare import time_per_file_metric
 from tcpcast.engines import REGISTRY, check_engine_names
 from tcpcast.engines.formula.path_requirements import (
     bytes_text,
@@ -223,9 +224,7 @@ def _metric_of_target(target: Target, scenario: Scenario) -> str:
         return "goodput_bps"
     if target.metric != TIME_PER_FILE:
         return target.metric
-    if any(each.opens_connections for each in scenario.populations):
-        return "total_time_s"
-    return "on_time_s" if "on-off" in kinds else "completion_time_s"
+    return time_per_file_metric(scenario.populations)
 
 
 def _check_target(scenario: Scenario, metric: str, target: float) -> None:

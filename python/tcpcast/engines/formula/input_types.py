@@ -23,7 +23,6 @@ RANDOM_PEAK_RATIO = 1.7
 windows of .3, .7 and 1.0 BDP; over 20 ms, where bursts take a tenth of the buffer, .99 to 1.12."""
 
 
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PathInputs:
     """Inputs of path formulas.
