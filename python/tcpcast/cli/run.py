@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from tcpcast.scenario import Scenario
 
 
-def run(  # noqa: PLR0913 - one parameter per option
+def run(
     *,
     file: str,
     engine: list[str] | None,
