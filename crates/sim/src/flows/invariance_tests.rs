@@ -3,12 +3,17 @@
 use super::tests::{MBIT, Outcome, bulk, class, drr, link, network};
 use super::*;
 use crate::clock::{MILLISECOND, SECOND};
+use crate::jitter::JitterConfig;
+use crate::loss::{LinkLossConfig, LossModel};
 use crate::probe::{CLASS_CELLS, ClassCell};
-use crate::queue::LinkRate;
-use crate::queue::disciplines::{CodelConfig, QueueConfig};
+use crate::queue::disciplines::{
+    AckFilter, CakeConfig, CodelConfig, FqCodelConfig, PieConfig, QueueConfig,
+};
+use crate::queue::{LinkRate, TokenBucketConfig};
 use crate::traffic::{BulkStartTimes, Distribution, OnOffInitialState, SizeRounding, Traffic};
 use proptest::prelude::*;
-use std::num::NonZeroU32;
+use std::num::{NonZeroU32, NonZeroU64};
+use tcpcast_tcp::modern::{HandshakeKind, Preset, Stack};
 
 fn queues() -> impl Strategy<Value = QueueConfig> {
     let codel = QueueConfig::Codel(CodelConfig::default());
@@ -206,5 +211,196 @@ proptest! {
         let run = Outcome::new(&config, UNTIL);
         let all = Network::default().with_events_on_all_links();
         assert_same_classes(&run, &Outcome::of_network(&config, all, UNTIL), config.classes.len());
+    }
+}
+
+/// Everything that a link can have.
+fn rich_link() -> impl Strategy<Value = NetworkLinkConfig> {
+    let tokens = |rate_bps: u64| TokenBucketConfig {
+        rate_bps: NonZeroU64::new(rate_bps).unwrap(),
+        burst_bytes: 6000,
+    };
+    let rate = (0_u8..4, 500_000_u64..20_000_000).prop_map(move |(kind, rate)| match kind {
+        0 => LinkRate::Bucket(tokens(rate)),
+        _ => LinkRate::Constant(Some(rate)),
+    });
+    let queue = prop_oneof![
+        2 => queues(),
+        1 => Just(QueueConfig::FqCodel(FqCodelConfig::default())),
+        1 => Just(QueueConfig::Pie(PieConfig::default())),
+        1 => Just(QueueConfig::Cake(CakeConfig {
+            rate_bps: NonZeroU64::new(3_000_000),
+            ack_filter: AckFilter::On,
+            ..CakeConfig::default()
+        })),
+    ];
+    let loss = (0.0..0.1, any::<bool>()).prop_map(|(probability, before)| {
+        let model = LossModel::Bernoulli(probability);
+        if before {
+            LinkLossConfig::before_queue(model)
+        } else {
+            LinkLossConfig::behind_transmitter(model)
+        }
+    });
+    let jitter =
+        any::<bool>().prop_map(|reorder| JitterConfig { delay: exponential(0.003), reorder });
+    let each = prop_oneof![
+        2 => Just(LinkInstances::All),
+        1 => Just(LinkInstances::Sender),
+        1 => Just(LinkInstances::Site(0)),
+    ];
+    let change = (1_u64..2500, 0_u8..3, 500_000_u64..20_000_000);
+    (
+        (rate, queue, each, 2_u64..80, 0_u64..20_000_000),
+        prop::option::weighted(0.2, loss),
+        prop::option::weighted(0.2, jitter),
+        prop::option::weighted(0.1, 500_000_u64..5_000_000),
+        prop::collection::vec(change, 0..3),
+    )
+        .prop_map(
+            move |((rate, queue, each, packets, delay), loss, jitter, policed, changes)| {
+                let is_constant = matches!(rate, LinkRate::Constant(_));
+                let mut changes: Vec<TimedChange> = changes
+                    .into_iter()
+                    .filter(|_| is_constant)
+                    .map(|(at, kind, value)| TimedChange {
+                        at: at * MILLISECOND,
+                        change: match kind {
+                            0 => LinkChangeConfig::Rate(Some(value)),
+                            1 => LinkChangeConfig::Delay(value),
+                            _ => LinkChangeConfig::Loss(loss),
+                        },
+                    })
+                    .collect();
+                changes.sort_by_key(|change| change.at);
+                let policer = policed.map(tokens);
+                let rest = link(MBIT, packets, queue);
+                NetworkLinkConfig { rate, policer, delay, loss, jitter, each, changes, ..rest }
+            },
+        )
+}
+
+fn rich_traffics() -> impl Strategy<Value = FlowTraffic> {
+    let start = || BulkStartTimes::Drawn(exponential(0.3));
+    let arrivals = FlowTraffic::Files(Traffic::Arrivals {
+        gap: exponential(0.1),
+        size: exponential(20.0),
+        rounding: SizeRounding::Nearest,
+    });
+    let stream = FlowTraffic::Stream(StreamTraffic {
+        rate_bps: MBIT,
+        segment_s: 0.3,
+        start_buffer_s: 0.5,
+        max_buffer_s: 2.0,
+        start: start(),
+        stop: Some(2.3),
+    });
+    let ping = FlowTraffic::Ping(PingTraffic {
+        bytes: 84,
+        interval: exponential(0.05),
+        start: start(),
+        stop: Some(2.7),
+    });
+    let stopping = FlowTraffic::Files(Traffic::Bulk { start: start(), stop: Some(1.5) });
+    let persistent = match on_off() {
+        FlowTraffic::Files(Traffic::OnOff { off, size, rounding, coupling, begin, .. }) => {
+            let persistent = true;
+            let traffic = Traffic::OnOff { off, size, rounding, persistent, coupling, begin };
+            FlowTraffic::Files(traffic)
+        }
+        other => other,
+    };
+    prop_oneof![
+        traffics(),
+        Just(arrivals),
+        Just(stream),
+        Just(ping),
+        Just(stopping),
+        Just(persistent)
+    ]
+}
+
+/// A network with all features; each route has a link.
+fn rich_networks() -> impl Strategy<Value = NetworkConfig> {
+    let presets = prop::sample::select(vec![
+        Preset::LinuxCubic,
+        Preset::LinuxReno,
+        Preset::LinuxBbr,
+        Preset::Bbr3,
+        Preset::RfcSack,
+        Preset::Dctcp,
+    ]);
+    let handshakes = prop::sample::select(vec![
+        HandshakeKind::None,
+        HandshakeKind::Tcp,
+        HandshakeKind::Tls13,
+        HandshakeKind::Tls12,
+    ]);
+    let route = || prop::collection::vec(any::<prop::sample::Index>(), 1..3);
+    let plan = (
+        rich_traffics(),
+        (route(), route(), prop::option::of(route())),
+        (presets, handshakes, any::<bool>()),
+        0_u8..3,
+    );
+    let classes = prop::collection::vec(plan, 1..4);
+    (prop::collection::vec(rich_link(), 2..5), classes, any::<u64>()).prop_map(
+        |(links, classes, seed)| {
+            let select = |route: &[prop::sample::Index]| -> Vec<usize> {
+                let mut all: Vec<usize> =
+                    route.iter().map(|index| index.index(links.len())).collect();
+                all.dedup();
+                all
+            };
+            let classes = classes.into_iter().map(|(traffic, routes, tcp, sends)| {
+                let (route, back, other) = routes;
+                let (preset, handshake, ecn) = tcp;
+                let sends =
+                    [SendingEnds::Server, SendingEnds::Client, SendingEnds::Both][sends as usize];
+                let is_file = match &traffic {
+                    FlowTraffic::Files(Traffic::Bulk { .. }) => false,
+                    FlowTraffic::Files(_) => true,
+                    _ => false,
+                };
+                let is_arrival = matches!(traffic, FlowTraffic::Files(Traffic::Arrivals { .. }));
+                let both = sends == SendingEnds::Both && is_file;
+                let mut of_class = class(2, &select(&route), &select(&back), traffic);
+                of_class.routes.extend(other.map(|route| select(&route)));
+                of_class.sends = if both { SendingEnds::Client } else { sends };
+                of_class.flows = if is_arrival { 0 } else { 2 };
+                of_class.site = Some(0);
+                if let Some(tcp) = &mut of_class.tcp {
+                    let stack = Stack { mss: tcp.stack.mss, ecn, ..preset.stack() };
+                    (tcp.stack, tcp.handshake) = (stack, handshake);
+                }
+                of_class
+            });
+            let classes = classes.collect();
+            NetworkConfig {
+                seed,
+                sites: vec![SiteConfig { count: 3 }],
+                warmup: SECOND / 2,
+                ..network(links.clone(), classes)
+            }
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    /// Conservation and Little's law are checked at each pause; pauses change nothing.
+    #[test]
+    fn all_features_conserve_packets_and_pauses_change_nothing(config in rich_networks()) {
+        let run = Outcome::new(&config, UNTIL);
+        let mut paused = FlowSimulation::new(&Arc::new(config.clone()), 0);
+        for tenths in 1..=30 {
+            let limit = RunLimit { transfers: u64::MAX, until: UNTIL * tenths / 30 };
+            let stop = paused.advance(limit, &mut RunWatch::without_control());
+            prop_assert_eq!(stop, StopReason::Done);
+            prop_assert!(paused.update_and_check_probes().is_ok());
+        }
+        let rows = run.simulation.wire.probes.counters.snapshot_rows();
+        prop_assert!(rows == paused.wire.probes.counters.snapshot_rows());
     }
 }

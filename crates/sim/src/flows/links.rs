@@ -10,6 +10,7 @@ use crate::random::{NamedStream, RandomSource, RandomStream, StreamPurpose};
 use std::num::NonZeroU64;
 use std::sync::Arc;
 use tcpcast_link::loss::LinkLossState;
+use tcpcast_link::transmit::{AnyTransmitter, ConstantRate};
 use tcpcast_net::{Jitter, LinkChange, LinkConfig, LinkId, Network, RouteId};
 
 /// Alternative routes of one class and member of its site, by the end that sends.
@@ -129,7 +130,7 @@ impl NetworkLinks {
                 let (seed, declared) = (self.config.seed, declared as u32);
                 RandomStream::for_entity_at_hop(seed, self.replication, declared, purpose, key)
             };
-            let id = network.add_link(link_config(config, stream));
+            let id = network.add_link(link_config(config, wire.now, stream));
             wire.links.push(LinkRole {
                 declared: declared as u32,
                 is_headline: declared == self.config.headline,
@@ -167,8 +168,10 @@ pub(crate) fn allows_simultaneous_arrivals(config: &NetworkConfig, class: usize)
     ends
 }
 
+/// Configuration of a link that is created at `now`, with the changes up to then.
 fn link_config(
     link: &NetworkLinkConfig,
+    now: Nanos,
     stream: impl Fn(StreamPurpose) -> RandomStream,
 ) -> LinkConfig {
     let mut early = stream(StreamPurpose::LinkEarlyDrop);
@@ -187,17 +190,7 @@ fn link_config(
         let delay = Box::new(move || seconds_to_nanos(delay.draw_value(&mut draws)));
         Jitter { delay, reorder: jitter.reorder }
     });
-    let changes = (1..).zip(&link.changes).map(|(index, timed)| {
-        let change = match timed.change {
-            LinkChangeConfig::Rate(rate) => LinkChange::Rate(rate.and_then(NonZeroU64::new)),
-            LinkChangeConfig::Delay(delay) => LinkChange::Delay(delay),
-            LinkChangeConfig::Loss(loss) => {
-                LinkChange::Loss(loss.map(|loss| loss_state(loss, index)))
-            }
-        };
-        (timed.at, change)
-    });
-    LinkConfig {
+    let mut config = LinkConfig {
         policer: link.policer,
         loss: link.loss.map(|loss| loss_state(loss, 0)),
         queue,
@@ -210,6 +203,24 @@ fn link_config(
         transmitter: link.rate.create_transmitter(),
         jitter,
         delay: link.delay,
-        changes: changes.collect(),
+        changes: Vec::new(),
+    };
+    for (index, timed) in (1..).zip(&link.changes) {
+        let change = match timed.change {
+            LinkChangeConfig::Rate(rate) => LinkChange::Rate(rate.and_then(NonZeroU64::new)),
+            LinkChangeConfig::Delay(delay) => LinkChange::Delay(delay),
+            LinkChangeConfig::Loss(loss) => {
+                LinkChange::Loss(loss.map(|loss| loss_state(loss, index)))
+            }
+        };
+        match change {
+            change if timed.at > now => config.changes.push((timed.at, change)),
+            LinkChange::Delay(delay) => config.delay = delay,
+            LinkChange::Loss(loss) => config.loss = loss,
+            LinkChange::Rate(rate) => {
+                config.transmitter = AnyTransmitter::ConstantRate(ConstantRate::new(rate));
+            }
+        }
     }
+    config
 }

@@ -509,3 +509,24 @@ fn cake_is_fair_among_hosts_and_filters_acknowledgements() {
     assert!(run.simulation.network.link(up).counters(0).superseded > 0);
     assert!((0.8..1.0).contains(&run.utilisation(0)), "{}", run.utilisation(0));
 }
+
+#[test]
+fn links_of_later_senders_have_the_changes_before_their_creation() {
+    let arrivals = FlowTraffic::Files(Traffic::Arrivals {
+        gap: Distribution::Exponential { minimum: 0.0, scale: 0.3 },
+        size: constant(100.0),
+        rounding: crate::traffic::SizeRounding::Nearest,
+    });
+    let faster = TimedChange { at: MILLISECOND, change: LinkChangeConfig::Rate(Some(10 * MBIT)) };
+    let own = NetworkLinkConfig {
+        each: LinkInstances::Sender,
+        changes: vec![faster],
+        ..link(100_000, 1000, QueueConfig::DropTail)
+    };
+    let config = network(vec![own], vec![class(0, &[0], &[], arrivals)]);
+    let run = Outcome::new(&config, 60 * SECOND);
+    let transfers = run.class(0, ClassCell::Transfers);
+    let time = run.class(0, ClassCell::OnTime) as f64 * 1e-9 / transfers as f64;
+    // 120 ms of transmission and some round trips; 12 s at the first rate.
+    assert!(transfers > 100 && (0.14..0.3).contains(&time), "{transfers}: {time} s");
+}
