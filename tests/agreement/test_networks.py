@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import tcpcast
 from tcpcast import Answer, Scenario, networks
+from tcpcast.scenario.routes import expand_short_form
 
 RUN = {"run": {"duration": "20s", "warmup": "4s", "seed": 1}}
 
@@ -92,6 +93,15 @@ def test_a_link_equals_the_short_form() -> None:
     for name in ("goodput_bps", "utilisation", "queue_delay_mean_s", "rtt_mean_s"):
         assert own[name] == pytest.approx(other[name], rel=0.05), name
     assert own["loss_ratio"] == pytest.approx(other["loss_ratio"], rel=0.3)
+
+
+@pytest.mark.parametrize("name", ["cubic-and-bbr", "late-flow", "bufferbloat"])
+def test_the_expanded_short_form_has_the_same_answer(name: str) -> None:
+    short = tcpcast.load(name)
+    expanded = Scenario.from_dict(expand_short_form(short))
+    (own,), (other,) = (tcpcast.run(each, ["packet"]) for each in (expanded, short))
+    for metric in ("goodput_bps", "rtt_mean_s", "utilisation"):
+        assert own[metric] == pytest.approx(other[metric], rel=0.04), metric
 
 
 def test_a_change_of_the_rate_changes_the_goodput() -> None:

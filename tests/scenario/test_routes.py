@@ -9,6 +9,7 @@ import pytest
 from tcpcast import Scenario, ScenarioError
 from tcpcast.engines import answer
 from tcpcast.engines.packet.configuration import make_configuration
+from tcpcast.scenario.routes import expand_short_form
 
 HOME: dict[str, Any] = {
     "link": {
@@ -215,19 +216,66 @@ def test_a_buffer_of_a_bdp_needs_one_rtt() -> None:
         Scenario.from_dict(tables)
 
 
-def test_routes_and_new_kinds_of_traffic_need_links() -> None:
+def test_routes_need_links() -> None:
     tables = {
         "network": {"rtt": "50ms", "bottleneck": {"rate": "10mbit"}},
-        "traffic": {"kind": "messages", "size": "200B", "interval": "20ms"},
+        "traffic": {"kind": "bulk"},
         "class": [{"name": "game", "flows": 2, "route": ["core"]}],
         "run": {"duration": "60s"},
     }
     with pytest.raises(ScenarioError) as error:
         Scenario.from_dict(tables)
-    assert str(error.value).splitlines() == [
-        "class.game.route: needs links; write [link.NAME] tables, or leave this key out",
-        'class.game.traffic.kind: "messages" needs links; write [link.NAME] tables and routes',
+    assert str(error.value) == (
+        "class.game.route: needs links; write [link.NAME] tables, or leave this key out"
+    )
+
+
+SHORT: dict[str, Any] = {
+    "network": {
+        "rtt": "50ms",
+        "ingress": {"rate": "100mbit"},
+        "bottleneck": {"rate": "10mbit", "buffer": "1bdp"},
+        "return": {"rate": "1mbit", "buffer": "20pkt"},
+        "ack_loss": "1%",
+        "jitter": {"distribution": "exponential", "mean": "1ms"},
+    },
+    "class": [
+        {"name": "near", "flows": 2},
+        {"name": "far", "flows": 1, "rtt": "90ms", "egress": {"rate": "5mbit", "loss": "1%"}},
+    ],
+    "traffic": {"kind": "bulk"},
+    "run": {"duration": "60s"},
+}
+
+
+def test_the_short_form_is_expanded_to_links_and_routes() -> None:
+    short = Scenario.from_dict(SHORT)
+    expanded = Scenario.from_dict(expand_short_form(short))
+    assert list(expanded.links) == [
+        "return",
+        "ingress-near",
+        "bottleneck",
+        "ingress-far",
+        "egress-far",
     ]
+    assert expanded.links["ingress-near"].each == "sender"
+    assert expanded.links["bottleneck"].jitter == short.network.jitter
+    assert expanded.links["return"].loss == short.network.ack_loss
+    assert expanded.bottleneck.rate == short.bottleneck.rate
+    for own, other in zip(expanded.populations, short.populations, strict=True):
+        assert own.rtt_s == pytest.approx(other.rtt_s, abs=2e-9)
+        assert expanded.path(own).loss == short.path(other).loss
+        assert expanded.path(own).capacity_pps == short.path(other).capacity_pps
+        assert expanded.path(own).buffer_pkts == short.path(other).buffer_pkts
+
+
+def test_new_kinds_of_traffic_expand_the_short_form() -> None:
+    ping = {"name": "ping", "flows": 1, "traffic": {"kind": "ping"}}
+    scenario = Scenario.from_dict(SHORT | {"class": [*SHORT["class"], ping]})
+    assert scenario.links
+    assert "[link.bottleneck]" in scenario.to_toml()
+    faster = scenario.with_changes({"network.bottleneck.rate": "20mbit"})
+    assert faster.bottleneck.rate == 20e6
 
 
 ONE_LINK: dict[str, Any] = {

@@ -50,6 +50,7 @@ from tcpcast.scenario.return_path import RETURN
 from tcpcast.scenario.routes import (
     NETWORK_KEYS,
     add_buffers,
+    expand_short_form,
     find_headline,
     find_network_errors,
     find_route_errors,
@@ -72,7 +73,7 @@ from tcpcast.scenario.table import (
 )
 from tcpcast.scenario.tcp import Tcp
 from tcpcast.scenario.toml import write_toml
-from tcpcast.scenario.traffic import MAX_SOURCES, Bulk, OnOff, Traffic, Transfers
+from tcpcast.scenario.traffic import MAX_SOURCES, Bulk, FlowTraffic, OnOff, Traffic, Transfers
 
 
 def add_required_tables_to_schema(schema: dict[str, Any]) -> None:
@@ -264,6 +265,8 @@ class Scenario(Table):
                 "scenario: tables are nested too deeply; write fewer levels"
             ) from None
         self._input = _ScenarioInput(source, folder)
+        if not self.links and any(isinstance(p.traffic, FlowTraffic) for p in self.populations):
+            self._read_tables(expand_short_form(self), folder)
 
     @model_validator(mode="before")
     @classmethod

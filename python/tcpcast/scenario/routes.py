@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections import Counter
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tcpcast import units
-from tcpcast.scenario.classes import Population, get_packet_bytes
+from tcpcast.scenario.classes import COUNT_KEYS, Population, get_packet_bytes
+from tcpcast.scenario.link import Link
 from tcpcast.scenario.links import SENDER
 from tcpcast.scenario.path import PathLink, PathView
 from tcpcast.scenario.table import did_you_mean_text, make_error_at, prepend_location
@@ -133,20 +134,64 @@ def find_network_errors(scenario: Scenario) -> list[InitErrorDetails]:
 
 
 def _find_keys_without_links(scenario: Scenario) -> Errors:
-    usual = ("on-off", "bulk", "transfers")
     for index, entry in enumerate(scenario.classes):
         for key in ("route", "back", "site", "delay", "back_delay", "host", "dscp", "sends"):
             if getattr(entry, key) is not None:
                 message = "needs links; write [link.NAME] tables, or leave this key out"
                 yield make_error_at(message, "class", index, key)
-    tables = [entry.traffic for entry in scenario.classes] or [scenario.traffic]
-    for index, traffic in enumerate(tables):
-        if traffic.kind not in usual:
-            above = ("class", index) if scenario.classes else ()
-            message = f'"{traffic.kind}" needs links; write [link.NAME] tables and routes'
-            yield make_error_at(message, *above, "traffic", "kind")
     for name in scenario.sites:
         yield make_error_at("a site needs [link.NAME] tables; leave it out", "site", name)
+
+
+def expand_short_form(scenario: Scenario) -> dict[str, Any]:
+    """Return the tables of a scenario with one bottleneck or hops, as links and routes.
+
+    As in the short form, acks queue only on a return link; on the other links they only take their
+    transmission time, which is part of ``back_delay``.
+    """
+    network, tables = scenario.network, scenario.resolved()
+    links: dict[str, dict[str, Any]] = {}
+    back = ["return"] if network.has_return else []
+    if network.has_return:
+        own = network.return_link
+        links["return"] = {} if own is None else own.model_dump(by_alias=True, exclude_none=True)
+        if network.ack_loss is not None:
+            links["return"]["loss"] = network.ack_loss.model_dump()
+    entries = tables.get("class") or [{"name": "all"}]
+    for entry, group in zip(entries, scenario.populations, strict=True):
+        route = {}
+        for on in group.route:
+            table = on.link.model_dump(by_alias=True, exclude_none=True, exclude_defaults=True)
+            table = {key: table[key] for key in Link.fields_by_key() if key in table}
+            if table:
+                is_end = on.link in (group.ingress, group.egress)
+                name = f"{on.name}-{group.name}" if is_end and scenario.classes else on.name
+                route[name] = table if on.shared else table | {"each": SENDER}
+            if on.measured and network.jitter is not None:
+                route[on.name]["jitter"] = tables["network"]["jitter"]
+        links |= route
+        delay_s = math.fsum(on.link.delay or 0.0 for on in group.route)
+        ack_s = math.fsum(
+            8 * network.ack / on.link.serial_bps
+            for on in group.route
+            if not (on.measured and network.return_link)
+        )
+        key = COUNT_KEYS.get(group.traffic.kind)
+        if key is not None:
+            entry[key] = group.count
+            entry.get("traffic", tables["traffic"]).pop(key, None)
+        for name in ("ingress", "egress", "rtt"):
+            entry.pop(name, None)
+        entry |= {
+            "route": list(route),
+            "back": back,
+            "delay": units.format_duration(max(0.0, round(group.forward_delay_s - delay_s, 9))),
+            "back_delay": units.format_duration(round(group.return_delay_s + ack_s, 9)),
+        }
+    kept = {key: tables["network"][key] for key in NETWORK_KEYS if key in tables["network"]}
+    headline = {"link": scenario.measured.name} if scenario.measured.name in links else {}
+    changed = {"network": kept, "link": links, "class": entries}
+    return tables | changed | {"probes": tables["probes"] | headline}
 
 
 def _find_short_form_keys(scenario: Scenario) -> Errors:
