@@ -113,7 +113,12 @@ def _sum_violations(scenario: Scenario, answer: Answer) -> Iterator[str]:
         yield f"loss_ratio: {total}, but its parts sum to {lost}"
     rate, queue = scenario.bottleneck.rate_bps, _value(answer, "queue_max_pkts")
     carried, seconds = _value(answer, "goodput_bps"), answer.measured_s or 0.0
-    if math.isfinite(rate) and not math.isnan(carried + queue) and seconds > 0:
+    if (
+        not scenario.links  # the data of other classes may take other links
+        and math.isfinite(rate)
+        and not math.isnan(carried + queue)
+        and seconds > 0
+    ):
         # The queue and the packets in flight at the end of the warm-up arrive in addition.
         largest = max(group.packet_bytes for group in groups)
         window = 8 * largest * (queue + rate * max(g.rtt_s for g in groups) / (8 * largest) + 20)

@@ -186,6 +186,12 @@ class BatchCounters:
         column: Floats = self._cells[:, first + LINK_TOTAL_COUNTER[name]]
         return column
 
+    def link_class_totals(self) -> dict[str, Floats]:
+        """Return each counter of the entries of ``link_classes`` over the run, ``[entries]``."""
+        first = self._first_link_column + self._links * len(LINK_TOTAL_COUNTER)
+        rows = self._cells[:, first:].sum(axis=0).reshape(-1, len(LINK_CLASS_COUNTER))
+        return {name: rows[:, at].astype(np.float64) for name, at in LINK_CLASS_COUNTER.items()}
+
     def on_link(self, name: str, pairs: Sequence[int]) -> Floats:
         """Return a counter summed over some entries of ``link_classes``, ``[units]``."""
         first = self._first_link_column + self._links * len(LINK_TOTAL_COUNTER)

@@ -13,8 +13,6 @@ from tcpcast.metrics import PERCENTAGES
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
     from tcpcast.array_types import Table
     from tcpcast.engines.packet.counters import BatchCounters, Estimates, Snapshot
     from tcpcast.scenario import Scenario
@@ -25,52 +23,49 @@ def make_link_tables(scenario: Scenario, snapshot: Snapshot) -> dict[str, Table]
     """Return table ``by_link`` with a row per link, and ``by_link_class``.
 
     For a link with ``each``, a row covers all of its instances; ``queue_mean_pkts`` is the mean of
-    one instance.
+    one instance. Values of classes on links have no intervals, because a network has many.
     """
     units, names = snapshot.units, list(scenario.links)
-    pairs = [
-        [n for n, (link, _) in enumerate(units.link_classes) if link == index]
-        for index in range(len(names))
-    ]
+    of_link, of_class = np.array(units.link_classes, dtype=np.int64).reshape(-1, 2).T
+    totals = units.link_class_totals()
     instances = [_count_instances(scenario, name) for name in names]
-    of_links = []
+    rows = []
     for index in range(len(names)):
-        carried, capacity, packet_ns = (
-            units.link_total(name, index)
-            for name in ("carried_bytes", "capacity_bytes", "packet_ns")
-        )
+        cells = "carried_bytes", "capacity_bytes", "packet_ns"
+        carried, capacity, packet_ns = (units.link_total(name, index) for name in cells)
         waits = estimate_time_percentiles(snapshot.link_waits, [index], PERCENTAGES)
-        of_links.append(
+        rows.append(
             {
                 "utilisation": units.share_of_capacity(carried, capacity),
-                **_estimate_losses_and_delay(units, pairs[index]),
+                **_estimate_losses_and_delay(units, np.flatnonzero(of_link == index).tolist()),
                 **{f"queue_delay_p{p}_s": e for p, e in zip(PERCENTAGES, waits, strict=True)},
                 "queue_mean_pkts": units.ratio(
                     packet_ns, units.link("time_ns"), scale=1 / instances[index]
                 ),
             }
         )
-    seconds = units.link("time_ns") * 1e-9
-    of_pairs = [
-        {
-            "rate_bps": units.ratio(units.on_link("left_bytes", [pair]), seconds, scale=8.0),
-            **_estimate_losses_and_delay(units, [pair]),
+    drops = sum(totals[name] for name in DROP_COUNTERS)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        shares = {
+            "rate_bps": 8 * totals["left_bytes"] / units.measured_s,
+            "loss_ratio": drops / totals["entered"],
+            "ecn_mark_ratio": totals["marked"] / totals["transmitted"],
+            "queue_delay_mean_s": 1e-9 * totals["waited_ns"] / totals["transmitted"],
         }
-        for pair in range(len(units.link_classes))
-    ]
-    groups = [group.name for group in scenario.populations]
+    groups = np.array([group.name for group in scenario.populations])
+    packets = np.bincount(of_link, weights=totals["entered"], minlength=len(names))
     return {
         "by_link": {
             "link": np.array(names),
             "instances": np.array(instances),
-            "packets": _packet_column(units, pairs),
-            **_columns(of_links),
+            "packets": packets.astype(np.int64),
+            **_columns(rows),
         },
         "by_link_class": {
-            "link": np.array([names[link] for link, _ in units.link_classes]),
-            "class": np.array([groups[index] for _, index in units.link_classes]),
-            "packets": _packet_column(units, [[n] for n in range(len(units.link_classes))]),
-            **_columns(of_pairs),
+            "link": np.array(names)[of_link],
+            "class": groups[of_class],
+            "packets": totals["entered"].astype(np.int64),
+            **shares,
         },
     }
 
@@ -83,10 +78,6 @@ def _count_instances(scenario: Scenario, name: str) -> int:
         return scenario.sites[each].count
     paths = ((group, (*group.route, *group.back)) for group in scenario.populations)
     return max(1, sum(group.count for group, path in paths if any(on.name == name for on in path)))
-
-
-def _packet_column(units: BatchCounters, rows: Sequence[Sequence[int]]) -> NDArray[np.int64]:
-    return np.array([int(units.on_link("entered", pairs).sum()) for pairs in rows])
 
 
 def _estimate_losses_and_delay(units: BatchCounters, pairs: Sequence[int]) -> Estimates:
