@@ -178,8 +178,9 @@ def test_class_that_stops_in_the_warm_up_leaves_the_link() -> None:
     assert not guest > 0
 
 
-def test_formulas_reject_a_class_that_starts_later() -> None:
-    tables = {**PAIR, "class": [{"name": "one", "flows": 1, "start": "5s"}]}
+@pytest.mark.parametrize("key", ["start", "stop"])
+def test_formulas_reject_a_class_that_starts_later_or_stops(key: str) -> None:
+    tables = {**PAIR, "class": [{"name": "one", "flows": 1, key: "5s"}]}
     tables["tcp"] = {"stack": "rfc-newreno"}
     (answer,) = tcpcast.run(Scenario.from_dict(tables), engines=["pftk"])
     assert "never start or stop" in (answer.not_applicable or "")

@@ -21,3 +21,14 @@ def test_measured_evidence_gives_the_true_cause() -> None:
     ]
     assert not wrong
     assert len(ROWS) > 100
+
+
+def test_a_filled_window_is_the_cause_only_without_losses() -> None:
+    """With losses, 0.8 to 1.1 windows per RTT at a tap away from the sender prove nothing."""
+    away = [row for row in ROWS if row["is_tap_away"] == "1" and row["cause"] == "application"]
+    filled = {"window_fill_ratio": "0.95", "limited_by": "unknown"}
+    for losses, is_receiver in (("0", True), ("9", False)):
+        changed = [row | filled | {"loss_indications": losses} for row in away]
+        causes = causes_by_rules(evidence(changed))
+        assert ((causes == "receiver") == is_receiver).all()
+    assert away

@@ -45,6 +45,9 @@ def test_queue_that_could_mark_but_drops_is_named() -> None:
     red = {"kind": "red", "ecn": False}
     (note,) = notes("dctcp", {"bottleneck": QUEUE | {"queue": red}})
     assert "no queue on the path marks" in str(note)
+    short = {"bottleneck": QUEUE | {"buffer": "2pkt"}}  # drops packets before they wait
+    (note,) = notes("dctcp", short)
+    assert "the queue dropped packets but marked none" in str(note)
 
 
 def test_bbr3_has_a_note_that_it_was_not_compared() -> None:
