@@ -13,14 +13,18 @@ from figure_faults import figure_faults
 from tcpcast.captures.model_rates import model_curves
 from tcpcast.cli import main
 from tcpcast.errors import CaptureError
-from tcpcast.report.trace_figures import iter_capture_figures, worst_figures
+from tcpcast.report.trace_figures import (
+    interval_points,
+    iter_capture_figures,
+    model_figures,
+    worst_figures,
+)
 from tcpcast.report.trace_figures.direction_data import (
     Direction,
     file_name_prefixes,
     file_stem,
     worst_directions,
 )
-from tcpcast.report.trace_figures.model import interval_points, model_figures
 from tcpcast.report.trace_figures.over_time import LIMIT_COLOURS, covered_shares, draw_over_time
 from tcpcast.report.trace_figures.sequence import (
     CAUSE_MARKS,

@@ -18,7 +18,7 @@ from tcpcast.captures.capture_tables import (
     tables_by_name,
 )
 from tcpcast.cli import main
-from tcpcast.report.parquet import write_parquet
+from tcpcast.cli.trace import write_parquet
 
 Output = pytest.CaptureFixture[str]
 

@@ -12,7 +12,7 @@ from tcpcast.errors import ScenarioError, TcpcastError
 from tcpcast.scenario import Scenario, Sweep
 from tcpcast.scenario.changes import apply_changes
 from tcpcast.sweeps.axes import common_quantity_kind
-from tcpcast.sweeps.grid import make_grid
+from tcpcast.sweeps.prepared import make_grid
 from tcpcast.sweeps.table import get_column_kind
 
 from sweeps.conftest import TABLES
