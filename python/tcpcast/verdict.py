@@ -350,7 +350,7 @@ def sweep_findings(
     list of Finding
         Empty unless at least two combinations have a trusted value by one engine.
     """
-    main = metric or _main_metric_of_sweep(columns)
+    main = metric or main_metric_of_sweep(columns, group)
     by_engine = {} if not main else swept_metrics(columns, main, list(keys))
     usable = [
         engine
@@ -387,9 +387,19 @@ def sweep_findings(
     return [*compare_cells(main, cells_of), *doubtful]
 
 
-def _main_metric_of_sweep(columns: Columns) -> str:
-    """Return the first metric with a value; a time from the SYN only if no simulation lacks it."""
-    for name in ("connection_rate_bps", "total_time_s", "completion_time_s", "goodput_bps"):
+WAITING_METRICS = ("stall_ratio", "delay_p95_s", "latency_p95_s")
+"""Metrics of classes that wait for single packets, requests or the segments of a film."""
+
+
+def main_metric_of_sweep(columns: Columns, group: str = "") -> str:
+    """Return the first metric with a value; a time from the SYN only if no simulation lacks it.
+
+    Only the classes of a network have times of messages and requests.
+    """
+    waiting = WAITING_METRICS if group else ()
+    names: tuple[str, ...] = ("connection_rate_bps", "total_time_s", "completion_time_s")
+    names = (*names, *waiting, "goodput_bps")
+    for name in names:
         values = columns.get(name, ())
         times = columns.get("completion_time_s", ()) if name == "total_time_s" else ()
         rows = zip(columns["engine"], values, times, strict=False)

@@ -20,6 +20,7 @@ from tcpcast.cli.options import (
     THREADS,
 )
 from tcpcast.command_option import Argument, FormField, KeyOption, Option
+from tcpcast.home_scenario import HOME_OPTIONS
 from tcpcast.path_option_definitions import PATH_OPTIONS
 
 LinkEnd = Literal["near", "far"]
@@ -119,6 +120,24 @@ PREDICT = Command(
     ),
     _ANSWER_OUTPUTS,
     "One path",
+)
+HOME = Command(
+    "home",
+    "Compare queues of a home's line: call, game, film and page beside uploads.",
+    "Simulates the line in both directions, with what people do at the same time, once for each "
+    "queue. p95 is the delay that 95 % of the packets of a call do not exceed.",
+    "tcpcast home --down 100mbit --up 20mbit --uses call,upload",
+    (CONTEXT_OPTION, *HOME_OPTIONS.values(), CHANGES, SEED),
+    (
+        Option("print_scenario", "", "Print the scenario with the first queue and exit."),
+        JSON,
+        CSV,
+        Option("plot", "DIR", "Write figures into a folder."),
+        FIGURE_FORMAT,
+        replace(OUT, metavar="DIR|FILE", help="Write a report (.html or .md); repeatable."),
+        FORCE,
+    ),
+    "Our line",
 )
 PLAN = Command(
     "plan",
@@ -479,7 +498,7 @@ SCHEMA = Command(
 COMMANDS = {
     each.name: each
     for each in (
-        *(PREDICT, RUN, PLAN, SWEEP, QUERY, TRACE, REPORT, SERVE, MCP),
+        *(PREDICT, RUN, HOME, PLAN, SWEEP, QUERY, TRACE, REPORT, SERVE, MCP),
         *(REPRODUCE, LINK, NEW, ENGINES, SCHEMA),
     )
 }

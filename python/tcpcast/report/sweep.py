@@ -21,7 +21,13 @@ from tcpcast.report.quantity import (
 from tcpcast.report.verdict import verdict_text
 from tcpcast.sweeps.table import WARNING_SUFFIX, group_class_columns, is_metric_column
 from tcpcast.units import digits
-from tcpcast.verdict import MAX_NAMED, SWEEP_COLUMNS, sweep_findings
+from tcpcast.verdict import (
+    MAX_NAMED,
+    SWEEP_COLUMNS,
+    WAITING_METRICS,
+    main_metric_of_sweep,
+    sweep_findings,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -96,17 +102,23 @@ def sweep_rows_parts(
 def table_findings(table: Any, keys: Mapping[str, str]) -> list[Finding]:
     """Return the findings of a ``pyarrow.Table`` of a sweep; with a few classes, those of each.
 
+    With more classes, they are those of the first classes that wait for messages or requests.
     Only the columns that they need are converted, since a sweep may have hundreds of others.
     """
     names = [n for n in table.column_names if n in keys or n.partition(".")[0] in SWEEP_COLUMNS]
     columns = table.select(names).to_pydict()
-    classes = tables_by_class(columns).items()
-    found = [
-        sweep_findings(each, keys, group)
-        for group, each in classes
+    classes = {
+        group: each
+        for group, each in tables_by_class(columns).items()
         if not group.startswith(LINK_PREFIX)
-    ]
-    if all(found) and 1 < len(found) <= MAX_NAMED:
+    }
+    if len(classes) > MAX_NAMED:
+        waits = [
+            n for n, each in classes.items() if main_metric_of_sweep(each, n) in WAITING_METRICS
+        ]
+        classes = {name: classes[name] for name in waits[:MAX_NAMED]}
+    found = [sweep_findings(each, keys, group) for group, each in classes.items()]
+    if found and all(found) and (len(found) > 1 or classes.keys() != {""}):
         return [finding for each in found for finding in each]
     return sweep_findings(columns, keys)
 

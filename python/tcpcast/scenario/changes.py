@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 _EXCLUSIVE_KEYS = {("run", "transfers"): "duration", ("run", "duration"): "transfers"}
 """Mutually exclusive keys: setting the first key of an item removes the second."""
 
+ALL = "*"
+"""Part of a key that selects all entries and all named tables."""
+
 _MAX_KEY_PARTS = 32
 """Maximum number of parts of a dotted key; no key has this many."""
 
@@ -116,7 +119,8 @@ def apply_changes(tables: Mapping[str, Any], changes: Mapping[str, Any]) -> dict
         The scenario as typed.
     changes
         New values by dotted key. Entries of ``[[class]]``, ``[[cross]]`` and ``[[network.hop]]``
-        are selected by name or index: ``class.far.rtt``, ``network.hop.0.rate``.
+        are selected by name or index: ``class.far.rtt``, ``network.hop.0.rate``. ``*`` selects all
+        entries and all named tables: ``link.*.queue``.
         ``run.transfers`` replaces ``run.duration`` and vice versa.
 
     Raises
@@ -130,6 +134,12 @@ def apply_changes(tables: Mapping[str, Any], changes: Mapping[str, Any]) -> dict
         path = tuple(dotted.split("."))
         if not all(path) or len(path) > _MAX_KEY_PARTS:
             raise ScenarioError(f"{quote(dotted)}: not a dotted key; write, for example, run.seed")
+        if ALL in path[:-1]:
+            above = path[: path.index(ALL)]
+            for name in _names_in(changed, above, dotted):
+                one = ".".join((*above, name, *path[len(above) + 1 :]))
+                changed = apply_changes(changed, {one: value})
+            continue
         table: Any = changed
         # Copy or create the tables on the path.
         for depth, part in enumerate(path[:-1]):
@@ -156,6 +166,20 @@ def apply_changes(tables: Mapping[str, Any], changes: Mapping[str, Any]) -> dict
         if other and f"{path[0]}.{other}" not in changes and isinstance(table, dict):
             table.pop(other, None)
     return changed
+
+
+def _names_in(tables: Mapping[str, Any], path: tuple[str, ...], dotted: str) -> list[str]:
+    """Return the names of all tables in a table, or the indices of all entries of a list."""
+    table: Any = tables
+    for part in path:
+        table = table.get(part) if isinstance(table, Mapping) else None
+    if isinstance(table, list):
+        return [str(index) for index in range(len(table))]
+    names = [n for n, each in table.items() if isinstance(each, Mapping)] if table else []
+    if not names:
+        message = f"the scenario has no tables {'.'.join((*path, ALL))}; write a name instead of *"
+        raise ScenarioError(InputError(dotted, message))
+    return names
 
 
 def _parse_toml_value(text: str) -> Any:

@@ -1,0 +1,73 @@
+"""`tcpcast home`: queues of a line compared by what people notice."""
+
+import json
+import tomllib
+from typing import Any
+
+import pytest
+from tcpcast.cli import main
+from tcpcast.scenario import Scenario
+
+Capture = pytest.CaptureFixture[str]
+
+QUICK = (
+    "--down",
+    "50mbit",
+    "--up",
+    "10mbit",
+    "--set",
+    "run.duration=40s",
+    "--set",
+    "run.warmup=5s",
+)
+
+
+def home(capsys: Capture, *arguments: str, code: int = 0) -> str:
+    assert main(["home", *QUICK, *arguments]) == code
+    return capsys.readouterr().out
+
+
+def test_fair_queueing_keeps_a_call_short_beside_an_upload(capsys: Capture) -> None:
+    uses = ("--uses", "call,upload", "--queue", "droptail,fq_codel,cake", "--json")
+    result: dict[str, Any] = json.loads(home(capsys, *uses))
+    rows = {row["link.*.queue"]: row for row in result["answers"]}
+    delay_s = {queue: row["delay_p95_s.call"] for queue, row in rows.items()}
+    # 250 ms of buffer, and 10 ms of delay each way.
+    assert 0.2 < delay_s["droptail"] < 0.27
+    assert delay_s["fq_codel"] < 0.015
+    assert delay_s["cake"] < 0.015
+    upload = {queue: row["goodput_bps.upload"] for queue, row in rows.items()}
+    assert all(8e6 < rate < 9.7e6 for rate in upload.values())
+    assert "delay p95 of class call is largest with queue droptail" in result["verdict"]
+    ends = [(f["claim"], f["metric"]) for f in result["findings"] if "call" in f.get("subject", "")]
+    assert ends == [("largest", "delay_p95_s"), ("smallest", "delay_p95_s")]
+
+
+def test_printed_scenario_gives_the_same_run(capsys: Capture) -> None:
+    text = home(capsys, "--uses", "call=2,download", "--queue", "fq_codel", "--print-scenario")
+    scenario = Scenario.from_dict(tomllib.loads(text))
+    assert [(g.name, g.count) for g in scenario.populations] == [("call", 2), ("download", 1)]
+    queues = scenario.resolved()["link"]
+    assert {name: link["queue"]["kind"] for name, link in queues.items()} == {
+        "down": "fq_codel",
+        "up": "fq_codel",
+    }
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--uses", "cal"), '--uses: "cal" is not a use (did you mean "call"?); write download'),
+        (("--uses", "call=0"), '--uses: "call=0": write a number from 1 to 1000, as in call=2'),
+        (("--uses", ","), "--uses: names no use; write call,upload"),
+        (("--queue", ","), "--queue: names no queue; write droptail,fq_codel"),
+        (("--queue", "droptail,foo"), '--queue: "foo" is not a queue discipline'),
+        (("--down", "unlimited"), "--down: a line has a rate; write, for example, 20mbit"),
+        (("--up", "fast"), '--up: "fast" is not a rate'),
+        (("--rtt", "soon"), '--rtt: "soon" is not a time'),
+        (("--buffer", "3"), '--buffer: "3" has no unit'),
+    ],
+)
+def test_errors_name_the_option(capsys: Capture, arguments: tuple[str, ...], message: str) -> None:
+    assert main(["home", *arguments]) == 2
+    assert capsys.readouterr().err.startswith(f"tcpcast: {message}")
