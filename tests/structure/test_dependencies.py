@@ -74,6 +74,7 @@ MAY_IMPORT = {
     "sweeps": ANSWERING | {"compare", "ranges", "forkserver"},
     # Formats the results of engines, and evaluates no models.
     "report": ANSWERING - {"models"} | {"compare", "verdict", "plan", "sweeps", "emulation"},
+    "home_scenario": {"command_option", "scenario", "units", "errors"},
     "path_scenario": ANSWERING | {"compare", "sweeps", "ranges", "path_option_definitions"},
     # Finds packages of papers, whose reports a command prints.
     "papers": {"errors", "report"},
@@ -82,7 +83,7 @@ MAY_IMPORT = {
     | {"path_option_definitions"},
     "cli": ANSWERING
     | {"compare", "verdict", "plan", "sweeps", "report", "papers", "web", "interrupts"}
-    | {"ranges", "path_scenario"}
+    | {"ranges", "path_scenario", "home_scenario"}
     | {"emulation", "protected_inputs", "command_option", "path_option_definitions"},
     "interrupts": set[str](),
     "__main__": {"cli", "interrupts", "forkserver"},

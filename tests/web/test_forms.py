@@ -40,7 +40,13 @@ class Elements(HTMLParser):
 
 
 def test_each_command_has_one_form() -> None:
-    assert list(FORMS) == ["predict", "run", "trace", *(f"plan-{name}" for name in QUESTIONS)]
+    assert list(FORMS) == [
+        "predict",
+        "run",
+        "home",
+        "trace",
+        *(f"plan-{name}" for name in QUESTIONS),
+    ]
     fields = {each.name: each for each in FORMS["predict"].fields}
     assert set(PATH_OPTIONS) <= fields.keys()
     assert fields["stack"].default == "linux-cubic"
