@@ -9,6 +9,9 @@ use crate::traffic::{FileSize, Traffic};
 impl FlowSimulation {
     /// Starts the next file of a flow, its endless data, or its application.
     pub(super) fn start_flow(&mut self, flow: usize) {
+        if self.flows[flow].stopped {
+            return;
+        }
         let class = self.flows[flow].record.class();
         match &self.classes[class].traffic {
             FlowTraffic::Files(Traffic::OnOff { size, rounding, coupling, persistent, .. }) => {

@@ -437,6 +437,15 @@ fn stopped_flows_send_nothing_and_equal_routes_are_both_used() {
     for cell in [ClassCell::Sent, ClassCell::Delivered, ClassCell::Acked, ClassCell::InFlight] {
         assert_eq!(early.class(0, cell), late.class(0, cell), "{cell:?}");
     }
+    let ping = FlowTraffic::Ping(PingTraffic {
+        bytes: 84,
+        interval: constant(0.1),
+        start: BulkStartTimes::Times(vec![8.0]),
+        stop: Some(5.0),
+    });
+    let never = network(config.links.clone(), vec![class(1, &[0], &[1], ping)]);
+    let never = Outcome::new(&never, 10 * SECOND);
+    assert_eq!(never.class(0, ClassCell::Messages), 0, "a start after the stop");
     let carried = early.class(0, ClassCell::Delivered) as f64 * 12e-3 / (2.0 * 20.0 * 3.0);
     assert!((0.97..1.05).contains(&carried), "both links were busy: {carried}");
 }
