@@ -106,6 +106,7 @@ def test_interval_is_longer_towards_the_long_tail() -> None:
     mirrored = estimate_mean(-values, replications=40)
     assert mirrored is not None
     assert (mirrored.low, mirrored.high) == pytest.approx((-result.high, -result.low))
+    assert result.skewness_term > 0 > mirrored.skewness_term
 
 
 def test_value_is_the_scaled_ratio_of_sums() -> None:
