@@ -199,3 +199,20 @@ def test_notes_name_the_labels_of_fields(page: Page) -> None:
     """Regression: notes named keys of a scenario, which the form does not have."""
     text = unescape(page.answer("predict", rtt="60ms", loss="5%", rate="2mbit", rwnd="4KB")["page"])
     assert '"Initial window" is above "Receiver window", which therefore limits' in text
+
+
+@pytest.mark.parametrize(
+    ("form", "values", "field"),
+    [
+        ("predict", {"rtt": ""}, "rtt"),
+        ("plan-streams", {"rate": "", "rtt": "50ms"}, "rate"),
+        ("plan-max-loss", {"goodput": "", "rtt": "50ms"}, "goodput"),
+    ],
+)
+def test_an_empty_required_field_is_marked(
+    page: Page, form: str, values: dict[str, str], field: str
+) -> None:
+    """Regression: the message of a missing option names no field of the page."""
+    found, message = page.error(form, **values)
+    assert found == field
+    assert "missing" in message

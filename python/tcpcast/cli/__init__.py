@@ -209,7 +209,7 @@ def _run_command_line(arguments: list[str]) -> int:
         message = message.replace(": Value error, ", ": ")
         parameter = getattr(usage, "param", None)
         key = "" if parameter is None else parameter.opts[0]
-        text = f"{name_of(key)}: {usage.message}" if key else message
+        text = f"{name_of(key)}: {usage.message or 'missing; write a value'}" if key else message
         collect_message(Message(key, text, is_error=True))
         print(f"{path}: {message}", file=sys.stderr)
         print(f"Try '{path} --help'.", file=sys.stderr)

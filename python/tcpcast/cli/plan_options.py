@@ -16,7 +16,7 @@ from tcpcast.cli.options import (
     THREADS,
 )
 from tcpcast.command_option import Option
-from tcpcast.errors import OptionError, UnitError, name_of
+from tcpcast.errors import DomainError, OptionError, UnitError, name_of
 from tcpcast.plan.questions import argument_name
 from tcpcast.units import parse_duration, parse_rate, parse_ratio
 
@@ -62,7 +62,12 @@ def read_target(question: Question, values: Mapping[str, Any]) -> dict[str, Any]
     """Return the solver's arguments for the options of a target; an error names the option."""
     rows = dict.fromkeys(row for each in question.targets for row in each.options)
     given = select_given(values, rows)
-    question.choose_target(given, lambda row: name_of(row.flag))
+    try:
+        question.choose_target(given, lambda row: name_of(row.flag))
+    except DomainError as error:
+        if given:
+            raise
+        raise OptionError(next(iter(rows)).flag, str(error)) from None
     arguments = {name: values[name] for name in ("engine", "class_name") if values.get(name)}
     for row in rows:
         try:
