@@ -192,7 +192,9 @@ def _distribution_violations(scenario: Scenario, answer: Answer) -> Iterator[str
         scenario.senders or math.inf if getattr(queue, "buffers", "shared") == "individual" else 1
     )
     mean, largest = _value(answer, "queue_mean_pkts"), _value(answer, "queue_max_pkts")
-    same_size = len({group.packet_bytes for group in scenario.populations}) == 1
+    # In a network, a buffer in bytes holds more packets without data.
+    same_size = not scenario.links or scenario.bottleneck.buffer.unit != "bytes"
+    same_size &= len({group.packet_bytes for group in scenario.populations}) == 1
     if mean > largest or (same_size and largest > buffers * scenario.buffer_pkts):
         yield f"queue_max_pkts: {largest}, with a mean of {mean}"
 

@@ -525,9 +525,9 @@ class Generator:
             if key in needed or (key not in UNTOUCHED and self._random.random() < OPTIONAL)
         ]
         table = {key: self._value(properties[key]) for key in drawn}
-        if "propertyNames" in schema:
-            name = self._random.choice(schema["propertyNames"]["enum"])
-            table[name] = self._value(schema["additionalProperties"])
+        if isinstance(schema.get("additionalProperties"), dict):
+            names = schema.get("propertyNames", {}).get("enum", ["core", "line", "home", "0.5s"])
+            table[self._random.choice(names)] = self._value(schema["additionalProperties"])
         return table
 
     def _near(self, example: Any, schema: Schema) -> Any:

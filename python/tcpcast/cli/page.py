@@ -488,10 +488,8 @@ def _key_field(key: str, value: Any) -> Field:
 def _fields_of_scenario(name: str) -> tuple[Field, ...]:
     values = dict(_iter_values(parse_toml(read_packaged_text(name), name)))
     has_links = any(key.startswith("link.") for key in values)
-    always = (
-        key for key in KEYS_OF_EACH_SCENARIO if not (has_links and key.startswith("network."))
-    )
-    values = dict.fromkeys(always) | values
+    common = [k for k in KEYS_OF_EACH_SCENARIO if not (has_links and k.startswith("network."))]
+    values = dict.fromkeys(common) | values
     replaced = tuple(
         key.split(".", 3 if key.startswith("network.") else 2)[-1]
         for key in values
