@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Any
 from tcpcast import units
 from tcpcast.command_option import FormField, Option, options_by_key
 from tcpcast.errors import InputError, ScenarioError, UnitError
-from tcpcast.scenario import Scenario
-from tcpcast.scenario.changes import apply_changes
-from tcpcast.scenario.table import did_you_mean_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from tcpcast.scenario import Scenario
 
 DOWN, UP = "down", "up"
 """Names of the links: from and to the internet."""
@@ -129,6 +128,10 @@ def make_home_scenario(
     ScenarioError
         A value is wrong; the message names the option.
     """
+    # Slow imports, which the help of commands does not need.
+    from tcpcast.scenario import Scenario  # noqa: PLC0415
+    from tcpcast.scenario.changes import apply_changes  # noqa: PLC0415
+
     rates = {name: _read("--" + name, units.parse_rate, values[name]) for name in (DOWN, UP)}
     delay = units.format_duration(_read("--rtt", units.parse_duration, values["rtt"]) / 2)
     queues = [name.strip() for name in values["queue"].split(",") if name.strip()]
@@ -174,6 +177,8 @@ def _read(option: str, read: Any, text: str) -> float:
 
 
 def _read_uses(text: str) -> dict[str, int]:
+    from tcpcast.scenario.table import did_you_mean_text  # noqa: PLC0415 - slow
+
     uses: dict[str, int] = {}
     for part in filter(None, (each.strip() for each in text.split(","))):
         name, _, count = part.partition("=")

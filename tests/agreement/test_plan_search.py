@@ -139,9 +139,9 @@ def test_flat_curve_in_noise_is_undecided() -> None:
     assert steep.low <= steep.value <= steep.high
     assert steep.value == pytest.approx(64, rel=0.08)
     wide = SearchResult(60, 50, 80)  # 5/3 of the largest width, 18
-    assert "run.transfers=600000" in _undecided_reason(runs, wide)
+    assert "run.transfers = 600000" in _undecided_reason(runs, wide)
     very_wide = SearchResult(60, 10, 134)  # 6.9 times this width; a run 4 times as long can suffice
-    assert "run.transfers=2000000" in _undecided_reason(runs, very_wide)
+    assert "run.transfers = 2000000" in _undecided_reason(runs, very_wide)
 
 
 def test_unclosed_interval_is_undecided() -> None:

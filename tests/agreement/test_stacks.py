@@ -27,6 +27,15 @@ FILES = {
     "traffic": {"kind": "transfers", "size": ["10pkt"], "count": 20},
     "run": {},
 }
+ARRIVALS = {
+    "network": {"rtt": "60ms", "bottleneck": LINK},
+    "traffic": {
+        "kind": "transfers",
+        "size": "10pkt",
+        "arrivals": {"distribution": "poisson", "rate": "20/s"},
+    },
+    "run": {"duration": "5s"},
+}
 ON_OFF = {
     "network": {"rtt": "60ms", "bottleneck": {**LINK, "rate": "2mbit"}},
     "traffic": {
@@ -43,7 +52,13 @@ def make_scenario(engine: str, stack: str) -> Scenario:
     """Return a scenario with the type of traffic that an engine supports."""
     family = REGISTRY[engine].family
     tables: dict[str, Any] = (
-        BULK if family == PATH_FAMILY else FILES if family == TRANSFERS_FAMILY else ON_OFF
+        ARRIVALS
+        if engine == "erlang"
+        else BULK
+        if family == PATH_FAMILY
+        else FILES
+        if family == TRANSFERS_FAMILY
+        else ON_OFF
     )
     return Scenario.from_dict({**tables, "tcp": {"stack": stack}})
 
@@ -99,18 +114,19 @@ def test_one_message_names_all_omitted_formulas() -> None:
     ) == (
         "these formulas are omitted, because they model the window of Reno, not of "
         "linux-cubic: mathis, td-only, pftk-approx, "
-        'pftk, parallel, parallel-cumulative (use tcp.stack = "linux-reno" or "pftk-reno"); '
-        'cardwell (use tcp.stack = "linux-reno")'
+        'pftk, parallel, parallel-cumulative (use tcp.stack = "linux-reno" or '
+        'tcp.stack = "pftk-reno"); cardwell, erlang (use tcp.stack = "linux-reno")'
     )
     assert omitted_formulas_text(make_scenario("engset", "linux-cubic")) == (
         "these formulas are omitted, because they model the window of Reno, not of "
-        "linux-cubic: engset (use tcp.stack = "
+        "linux-cubic: engset, engset-sizes (use tcp.stack = "
         '"engset-newreno"); restart-sqrt, fair-share, overload-bound (use tcp.stack = '
         '"max-plus-reno")'
     )
     message = omitted_formulas_text(make_scenario("engset", "linux-cubic"), requested=["engset"])
     assert message.endswith(
-        'cubic: restart-sqrt, fair-share, overload-bound (use tcp.stack = "max-plus-reno")'
+        'cubic: engset-sizes (use tcp.stack = "engset-newreno"); restart-sqrt, fair-share, '
+        'overload-bound (use tcp.stack = "max-plus-reno")'
     )
     assert not omitted_formulas_text(make_scenario("pftk", "linux-reno"))
 

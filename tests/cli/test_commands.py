@@ -11,7 +11,7 @@ from tcpcast.cli import main
 Capture = pytest.CaptureFixture[str]
 
 COMMANDS = [
-    *("predict", "run", "plan", "sweep", "query", "trace", "report", "serve", "mcp"),
+    *("predict", "run", "home", "plan", "sweep", "query", "trace", "report", "serve", "mcp"),
     *("reproduce", "link", "new", "engines", "schema"),
 ]
 

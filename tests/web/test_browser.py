@@ -125,6 +125,7 @@ PREDICT = "#form=predict&rate=2mbit&loss=2%25&rtt=20ms"
 QUICK = {
     "predict": PREDICT,
     "run": "#form=run&file=web-10mbit&run.transfers=3000&run.warmup=5s",
+    "home": "#form=home&down=10mbit&up=2mbit&uses=call%2Cupload&queue=droptail%2Cfq_codel",
     "plan-buffer": "#form=plan-buffer&file=web-10mbit&loss=2%25&traffic.sources=60",
     "plan-users": "#form=plan-users&file=web-10mbit&share=&above=&rate=400kbit",
     "plan-rate": "#form=plan-rate&file=web-10mbit&rate=400kbit",

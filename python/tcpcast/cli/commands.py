@@ -123,7 +123,7 @@ PREDICT = Command(
 )
 HOME = Command(
     "home",
-    "Compare queues of a home's line: call, game, film and page beside uploads.",
+    "Find the queue that keeps a call usable during an upload.",
     "Simulates the line in both directions, with what people do at the same time, once for each "
     "queue. p95 is the delay that 95 % of the packets of a call do not exceed.",
     "tcpcast home --down 100mbit --up 20mbit --uses call,upload",

@@ -252,8 +252,6 @@ class Request(NamedTuple):
 
     def engines(self) -> list[str]:
         """Return the engines to request: each item is an attempt, "" for those of the command."""
-        if self.command[0] == "home":
-            return [""] if self.simulated else []
         if self.command[0] not in {"run", "plan"} or self.is_given("engine", self.values["engine"]):
             return [""]
         if self.command[0] == "plan":

@@ -229,7 +229,7 @@ def path_or_control_refusal(
     """
     obstacle = scenario.path().obstacles
     if obstacle and not is_measured:
-        return NotApplicable(obstacle, *[SUGGEST_MEASURED_FEED] * entry.accepts_measured)
+        return NotApplicable(obstacle)
     if any(group.has_start_or_stop for group in scenario.populations):
         return NotApplicable(
             "the flows of the model never start or stop, but a class of the scenario has start or "

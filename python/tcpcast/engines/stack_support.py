@@ -53,6 +53,9 @@ class StackSupport:
 
 APPLIES = StackSupport(SupportLevel.APPLIES)
 
+ENGSET = ("engset", "engset-sizes", "erlang")
+"""Engines that model the senders of TCP-Engset."""
+
 KERNEL_STACKS = tuple(name for name, stack in MODERN_STACKS.items() if not stack.why_not_in_linux)
 """Stacks that Linux implements, in the order in which messages suggest them."""
 
@@ -104,11 +107,11 @@ def get_stack_support(engine: str, stack: str) -> StackSupport:
                 StackSupport(refused, "models Reno's window"),
             ),
             (
-                engine == "engset" and stack == MAX_PLUS,
+                engine in ENGSET and stack == MAX_PLUS,
                 StackSupport(refused, "models senders that detect losses"),
             ),
             (
-                engine == "engset" and preset["delayed_acks"],
+                engine in ENGSET and preset["delayed_acks"],
                 StackSupport(refused, "models one ACK per packet"),
             ),
             (max_plus and stack != MAX_PLUS, _UNCHECKED),

@@ -69,11 +69,14 @@ def label_line_ends(axes: Axes, ends: Sequence[EndLabel]) -> None:
         lowest = max(position, lowest)
         placed[end] = lowest
         lowest += line * (1 + end.text.count("\n"))
-    excess = max(0.0, lowest - line - 1.0)
+    highest = 1.0
+    for index, (end, position) in enumerate(reversed(list(placed.items()))):
+        highest = min(position, highest - (line * (1 + end.text.count("\n")) if index else 0.0))
+        placed[end] = highest
     for end, position in placed.items():
         style: Style = {"xycoords": "axes fraction", "textcoords": "offset points"}
         style |= {"va": "center", "fontsize": LABEL_POINTS, "color": end.colour}
-        axes.annotate(end.text, (1.0, position - excess), xytext=(4, 0), **style)
+        axes.annotate(end.text, (1.0, position), xytext=(4, 0), **style)
 
 
 def write_titles(figure: Figure, title: str, subtitle: str) -> None:

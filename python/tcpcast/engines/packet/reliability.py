@@ -135,7 +135,12 @@ def add_class_interval_warnings(
     found: list[tuple[Population, list[int]]] = []
     for place, group in enumerate(scenario.populations):
         settings = replace(
-            group, name="", count=0, traffic=group.traffic.model_copy(update={"declared": None})
+            group,
+            name="",
+            count=0,
+            traffic=group.traffic.model_copy(update={"declared": None}),
+            route=tuple(replace(on, instances=1) for on in group.route),
+            back=tuple(replace(on, instances=1) for on in group.back),
         )
         for other, same in found:
             if other == settings:
