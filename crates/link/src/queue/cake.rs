@@ -94,9 +94,9 @@ pub enum AckFilter {
     /// All acknowledgements are transmitted.
     #[default]
     Off,
-    /// At least two superseded acknowledgements remain.
+    /// One superseded acknowledgement remains beside the latest one.
     On,
-    /// One remains.
+    /// Only the latest one remains, where no echo of ECN would be lost.
     Aggressive,
 }
 
