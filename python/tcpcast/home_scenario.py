@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from tcpcast import units
 from tcpcast.command_option import FormField, Option, options_by_key
-from tcpcast.errors import InputError, ScenarioError, UnitError
+from tcpcast.errors import InputError, ScenarioError, UnitError, naming_options
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -73,7 +73,7 @@ HOME_OPTIONS = {
             "buffer",
             "SIZE",
             "Buffer of the line in each direction; default what it sends in 250 ms.",
-            keys=(f"link.{DOWN}.buffer", f"link.{UP}.buffer"),
+            keys=(f"link.{DOWN}.buffer",),
             example="250pkt",
             form_field=FormField("Buffer"),
         ),
@@ -137,11 +137,13 @@ def make_home_scenario(
     queues = [name.strip() for name in values["queue"].split(",") if name.strip()]
     if not queues:
         raise ScenarioError(InputError("--queue", "names no queue; write droptail,fq_codel"))
-    links = {}
-    for name, rate in rates.items():
-        buffer = values.get("buffer") or f"{max(3000, round(BUFFER_S * rate / 8))}B"
-        links[name] = {"rate": values[name], "buffer": buffer}
-    links[DOWN]["queue"] = queues[0]  # an error names the option once
+    links = {
+        name: {"rate": values[name], "buffer": f"{max(3000, round(BUFFER_S * rate / 8))}B"}
+        for name, rate in rates.items()
+    }
+    # Checked for one direction, so that an error names the option once, and then set for both.
+    typed = {"buffer": values["buffer"]} if values.get("buffer") else {}
+    links[DOWN] |= {**typed, "queue": queues[0]}
     way = {"route": [DOWN], "back": [UP], "delay": delay}
     classes = [
         {"name": name, "flows": flows, "host": name, **way, **USES[name]}
@@ -155,15 +157,12 @@ def make_home_scenario(
         "seed": 1,
     }
     tables = {"name": "home", "link": links, "class": classes, "run": run}
-    option_of_key = options_by_key(HOME_OPTIONS.values())
-    try:
+    with naming_options(options_by_key(HOME_OPTIONS.values())):
         scenario = Scenario.from_dict(apply_changes(tables, changes))
         for queue in queues[1:]:
             scenario.with_changes({f"link.{DOWN}.queue": queue})
-    except ScenarioError as error:
-        named = [InputError(option_of_key.get(e.key, e.key), e.message) for e in error.errors]
-        raise ScenarioError(*dict.fromkeys(named)) from None  # one option sets both directions
-    return scenario.with_changes({QUEUE_KEY: queues[0]}), queues
+    both = {f"link.*.{key}": value for key, value in typed.items()}
+    return scenario.with_changes({**both, QUEUE_KEY: queues[0]}), queues
 
 
 def _read(option: str, read: Any, text: str) -> float:

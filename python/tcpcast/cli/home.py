@@ -1,4 +1,4 @@
-"""``tcpcast home``: what the people of a home notice with each queue, as a sweep or a run."""
+"""``tcpcast home``: what the people of a home notice with each queue, as a sweep."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def home(
     print_scenario: bool,
     **how: Any,
 ) -> None:
-    """Compare the queues of a home's line like `sweep`; print the scenario of one."""
+    """Sweep the queues of a home's line, or print the scenario with the first."""
     values = {name: how.pop(name) for name in HOME_OPTIONS}
     scenario, queues = make_home_scenario(values, parse_assignments(changes or ()))
     if print_scenario:
