@@ -64,6 +64,8 @@ def of_class(traffic: Config, **changed: Any) -> Config:
         "traffic": traffic,
         "tcp": MODERN,
         "host_noise_ns": 100_000,
+        "host": None,
+        "dscp": 0,
         **changed,
     }
 

@@ -231,7 +231,6 @@ pub struct FlowClassConfig {
     /// client, and without a site each source has a client of its own.
     pub host: Option<u16>,
     /// Differentiated services codepoint of the packets in both directions, from 0 to 63.
-    #[serde(default)]
     pub dscp: u8,
 }
 
