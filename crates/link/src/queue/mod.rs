@@ -8,6 +8,7 @@ mod cobalt;
 mod codel;
 mod departure_queue;
 mod drr;
+mod dualpi2;
 mod fifo;
 mod flow_table;
 mod fq_codel;
@@ -23,6 +24,7 @@ pub use cake::{AckFilter, Cake, CakeConfig, CellFraming, Isolation, Tins};
 pub use codel::{Codel, CodelConfig, CodelRules};
 pub use departure_queue::{Departure, DepartureQueue, DepartureWithLength, StoredDeparture};
 pub use drr::{BufferAssignment, DropPolicy, Drr, DrrConfig};
+pub use dualpi2::{DualPi2, DualPi2Config, StepThreshold};
 pub use fifo::{DropTail, Fifo};
 pub use flow_table::{FlowTable, ListedFlow};
 pub use fq_codel::{FqCodel, FqCodelConfig};
@@ -58,6 +60,10 @@ any::define_any_queue! {
     }
     /// Common applications kept enhanced.
     Cake(cake: CakeConfig) -> Box<Cake<T>> { Box::new(Cake::new(limits, cake, draws)) }
+    /// Dual-queue coupled AQM with PI2.
+    Dualpi2(dualpi2: DualPi2Config) -> Box<DualPi2<T>> {
+        Box::new(DualPi2::new(limits, dualpi2, draws))
+    }
     /// Proportional integral controller enhanced.
     Pie(pie: PieConfig) -> Box<Fifo<T, Pie>> {
         Box::new(Fifo::new(limits, Pie::new(pie, draws)))

@@ -2,5 +2,6 @@
 
 mod codel_reference;
 mod drr_reference;
+mod dualpi2_reference;
 mod pie_reference;
 mod properties;

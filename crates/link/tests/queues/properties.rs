@@ -6,8 +6,9 @@ use std::num::{NonZeroU32, NonZeroU64};
 use tcpcast_link::link::{Link, OfferOutcome, QueueingLink};
 use tcpcast_link::queue::{
     AnyQueue, Backlog, BufferAssignment, BufferLimits, CakeConfig, CodelConfig, CodelRules,
-    DropPolicy, DropReason, DrrConfig, FqCodelConfig, InServicePolicy, Isolation, PieConfig,
-    PieRules, QueueConfig, QueueDiscipline, QueueProbe, RedConfig, RedUnit, TieBreakRule, Tins,
+    DropPolicy, DropReason, DrrConfig, DualPi2Config, FqCodelConfig, InServicePolicy, Isolation,
+    PieConfig, PieRules, QueueConfig, QueueDiscipline, QueueProbe, RedConfig, RedUnit,
+    TieBreakRule, Tins,
 };
 use tcpcast_link::random::RandomStream;
 use tcpcast_link::transmit::ConstantRate;
@@ -90,6 +91,18 @@ fn config() -> impl Strategy<Value = QueueConfig> {
         }),
         any::<bool>().prop_map(move |linux| {
             pie(if linux { PieRules::Linux } else { PieRules::Rfc8033 })
+        }),
+        (any::<bool>(), any::<bool>(), 0_u8..=100).prop_map(|(early, overload, protection)| {
+            QueueConfig::Dualpi2(DualPi2Config {
+                target: MS,
+                update: MS,
+                alpha: 2.0,
+                beta: 20.0,
+                classic_protection: protection,
+                drop_overload: overload,
+                drop_early: early,
+                ..DualPi2Config::default()
+            })
         }),
         (any::<bool>(), 1_u32..20, 300_u32..2000).prop_map(move |(linux, queues, quantum)| {
             fq_codel(if linux { CodelRules::Linux } else { CodelRules::Rfc8289 }, queues, quantum)
@@ -257,6 +270,7 @@ impl Run {
             | QueueConfig::Codel(_)
             | QueueConfig::FqCodel(_)
             | QueueConfig::Cake(_)
+            | QueueConfig::Dualpi2(_)
             | QueueConfig::Pie(_) => false,
         };
         let counted = match self.limits.in_service {
@@ -298,9 +312,12 @@ proptest! {
         prop_assert!(tokens.iter().copied().eq(0..arrivals.len() as u32));
         prop_assert!(record.left.is_sorted_by_key(|(_, leaves)| *leaves));
         prop_assert!(record.dropped.is_sorted_by_key(|(_, at)| *at));
-        let mut last: BTreeMap<u32, u32> = BTreeMap::new();
+        let mut last: BTreeMap<(u32, bool), u32> = BTreeMap::new();
         for (token, _) in &record.left {
-            let before = last.insert(record.flows[token], *token);
+            // DualPI2 puts ECT(1) and CE into a queue of their own.
+            let ecn = arrivals[*token as usize].3;
+            let second = matches!(config, QueueConfig::Dualpi2(_)) && ecn % 2 == 1;
+            let before = last.insert((record.flows[token], second), *token);
             prop_assert!(before < Some(*token), "a flow's packets are in order");
         }
         for token in &record.marked {
