@@ -209,6 +209,7 @@ MANAGED: dict[str, Any] = {
     "pie": "pie",
     "pie-linux": {"kind": "pie", "target": "20ms", "rules": "linux"},
     "head-drop": "head-drop",
+    "dualpi2": {"kind": "dualpi2", "classify": "any_ect"},
 }
 
 

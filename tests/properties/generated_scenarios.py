@@ -269,7 +269,7 @@ class Generator:
             ),
             "queue": lambda: self._random.choice(
                 [
-                    *("droptail", "red", "fq", "codel", "fq_codel", "pie", "head-drop"),
+                    *("droptail", "red", "fq", "codel", "fq_codel", "pie", "dualpi2", "head-drop"),
                     {"kind": "fq", "scheduler": "round-robin", "buffers": "individual"},
                     {"kind": "codel", "target": "2ms", "interval": "50ms", "ce_threshold": "1ms"},
                     {"kind": "red", "ecn": True},

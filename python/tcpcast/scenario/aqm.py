@@ -286,8 +286,105 @@ class Pie(ManagedQueue):
         return {"pie": pie}
 
 
+MIN_DUALPI2_UPDATE_S = 1e-4
+
+
+class Dualpi2(ManagedQueue):
+    """DualPI2 (RFC 9332): a queue of low latency for L4S beside the classic queue.
+
+    As ``sch_dualpi2`` of Linux, with the parameters and keywords of ``tc``.
+    """
+
+    label = "DualPI2"
+    ecn: ClassVar[bool] = True
+    kind: Literal["dualpi2"] = Field(description="name of the discipline")
+    target: PositiveDuration = Field(
+        default=0.015, examples=["20ms"], description="target delay of the classic queue"
+    )
+    tupdate: PositiveDuration = Field(
+        default=0.016, examples=["16ms"], description="update interval of the probability"
+    )
+    alpha: Gain = Field(
+        default=41 / 256,
+        examples=[0.16],
+        description="increase of the probability per update, for each second of delay above target",
+    )
+    beta: Gain = Field(
+        default=819 / 256,
+        examples=[3.2],
+        description="increase of the probability per update, for each second that the delay has "
+        "grown since the last update",
+    )
+    coupling_factor: Annotated[int, *integer_annotation(1, 255)] = Field(
+        default=2,
+        examples=[2],
+        description="k: an L4S packet is marked with k times the probability whose square drops or "
+        "marks a classic packet",
+    )
+    step_thresh: PositiveDuration = Field(
+        default=0.001,
+        examples=["2ms"],
+        description="delay above which every packet of the L4S queue is marked",
+    )
+    ramp: PositiveDuration | None = Field(
+        default=None,
+        examples=["1ms"],
+        description="range above step_thresh in which the share of marked packets rises from 0 to "
+        "all (RFC 9332, appendix A.1); default: a step, as in Linux",
+    )
+    min_qlen_step: Annotated[int, *integer_annotation(0, MAX_FLOWS)] = Field(
+        default=0,
+        examples=[1],
+        description="packets in the L4S queue from which step_thresh applies",
+    )
+    classic_protection: Annotated[int, *integer_annotation(0, 100)] = Field(
+        default=10,
+        examples=[20],
+        description="share of the classic queue, in per cent, while both queues hold packets",
+    )
+    overload: Annotated[Literal["drop_on_overload", "overflow"], Choice("rule")] = Field(
+        default="drop_on_overload",
+        examples=["overflow"],
+        description="what happens to L4S packets when marks do not suffice: drops, or a queue up "
+        "to the limit of the buffer",
+    )
+    drop: Annotated[Literal["drop_dequeue", "drop_enqueue"], Choice("rule")] = Field(
+        default="drop_dequeue",
+        examples=["drop_enqueue"],
+        description="when the probability decides about a packet: on departure or on arrival",
+    )
+    classify: Annotated[Literal["l4s_ect", "any_ect"], Choice("rule")] = Field(
+        default="l4s_ect",
+        examples=["any_ect"],
+        description="packets of the L4S queue: those with ECT(1) or CE, or all with ECN",
+    )
+
+    def _find_errors(self) -> Errors:
+        if self.tupdate < MIN_DUALPI2_UPDATE_S:
+            yield make_error_at('must be at least 100 us; use "16ms", for example', "tupdate")
+
+    def simulator_config(self, mtu_bytes: int, /) -> dict[str, Any]:
+        """Return the parameters of DualPI2."""
+        dualpi2 = {
+            "target_ns": round(self.target * 1e9),
+            "update_ns": round(self.tupdate * 1e9),
+            "alpha": self.alpha,
+            "beta": self.beta,
+            "coupling": float(self.coupling_factor),
+            "step_ns": round(self.step_thresh * 1e9),
+            "ramp_ns": round((self.ramp or 0) * 1e9),
+            "min_step_packets": self.min_qlen_step,
+            "classic_protection": self.classic_protection,
+            "drop_overload": self.overload == "drop_on_overload",
+            "drop_early": self.drop == "drop_enqueue",
+            "any_ect": self.classify == "any_ect",
+            "mtu_bytes": mtu_bytes,
+        }
+        return {"dualpi2": dualpi2}
+
+
 AQM_TABLES: dict[str, type[ManagedQueue]] = {
     get_args(table.model_fields["kind"].annotation)[0]: table
-    for table in (Codel, FqCodel, Cake, Pie, HeadDrop)
+    for table in (Codel, FqCodel, Cake, Pie, Dualpi2, HeadDrop)
 }
 """The disciplines by ``kind``."""

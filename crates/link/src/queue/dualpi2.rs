@@ -26,16 +26,6 @@ use crate::ring_buffer::RingBuffer;
 use crate::time::{MILLISECOND, Nanos};
 use serde::Deserialize;
 
-/// Threshold above which the L queue marks every packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum StepThreshold {
-    /// Sojourn time in nanoseconds.
-    TimeNs(Nanos),
-    /// Packets of the L queue behind the departing packet.
-    Packets(u64),
-}
-
 /// The parameters of DualPI2.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -53,8 +43,9 @@ pub struct DualPi2Config {
     pub beta: f64,
     /// `coupling_factor` k: coupled probability of the L queue by the probability p.
     pub coupling: f64,
-    /// `step_thresh`.
-    pub step: StepThreshold,
+    /// `step_thresh`: sojourn time above which the L queue marks every packet.
+    #[serde(rename = "step_ns")]
+    pub step: Nanos,
     /// Range of the sojourn time above the threshold, a time, in which the marking probability of
     /// the L queue rises from 0 to 1 (RFC 9332, appendix A.1); 0 for a step.
     #[serde(rename = "ramp_ns")]
@@ -84,7 +75,7 @@ impl Default for DualPi2Config {
             alpha: 41.0 / 256.0,
             beta: 819.0 / 256.0,
             coupling: 2.0,
-            step: StepThreshold::TimeNs(MILLISECOND),
+            step: MILLISECOND,
             ramp: 0,
             min_step_packets: 0,
             classic_protection: 10,
@@ -192,18 +183,11 @@ impl<T: Copy, D: RandomSource> DualPi2<T, D> {
 
     /// Whether the threshold of the L queue marks a departing packet.
     fn marks_by_threshold(&mut self, now: Nanos, entry: &LowLatencyPacket<T>) -> bool {
-        if !entry.steps {
-            return false;
-        }
-        match self.config.step {
-            StepThreshold::Packets(limit) => self.low_latency.len() as u64 > limit,
-            StepThreshold::TimeNs(limit) => {
-                let above = (now - entry.packet.entered).saturating_sub(limit);
-                above > 0
-                    && (above >= self.config.ramp
-                        || self.draws.draw_chance(above as f64 / self.config.ramp as f64))
-            }
-        }
+        let above = (now - entry.packet.entered).saturating_sub(self.config.step);
+        let ramp = self.config.ramp;
+        entry.steps
+            && above > 0
+            && (above >= ramp || self.draws.draw_chance(above as f64 / ramp as f64))
     }
 
     /// Removes the next packet. Returns it with its queue and the change of the credit if it leaves.

@@ -68,9 +68,6 @@ fn step_marks_low_latency_packets_above_threshold() {
         let mut queue = queue(DualPi2Config::default(), 0.0, &[]);
         assert_eq!(departures(&mut queue, now, 1).0, [if marked { -100 } else { 100 }]);
     }
-    // With a threshold in packets, those behind the departing one count.
-    let config = DualPi2Config { step: StepThreshold::Packets(8), ..DualPi2Config::default() };
-    assert_eq!(departures(&mut queue(config, 0.0, &[]), 0, 2).0, [-100, 101]);
     let config = DualPi2Config { min_step_packets: 2, ..DualPi2Config::default() };
     assert_eq!(departures(&mut queue(config, 0.0, &[]), 2 * MS, 3).0, [100, 101, -102]);
 }

@@ -6,9 +6,7 @@ use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use std::cell::Cell;
 use std::collections::VecDeque;
-use tcpcast_link::queue::{
-    BufferLimits, DualPi2, DualPi2Config, InServicePolicy, QueueDiscipline, StepThreshold,
-};
+use tcpcast_link::queue::{BufferLimits, DualPi2, DualPi2Config, InServicePolicy, QueueDiscipline};
 use tcpcast_link::random::{RandomSource, RandomStream};
 use tcpcast_link::{Ecn, NEVER, Nanos, Packet};
 
@@ -34,7 +32,6 @@ struct Rfc {
 
 impl Rfc {
     fn new(seed: u64, config: &DualPi2Config) -> Self {
-        let StepThreshold::TimeNs(threshold) = config.step else { panic!("a time") };
         let wc = i64::from(config.classic_protection);
         Self {
             lq: VecDeque::new(),
@@ -43,7 +40,7 @@ impl Rfc {
             p_prime: 0.0,
             prevq: 0.0,
             k: config.coupling,
-            min_th: threshold as f64 / 1e9,
+            min_th: config.step as f64 / 1e9,
             range: config.ramp as f64 / 1e9,
             wc,
             credit: MTU as i64 * (2 * wc - 100),
