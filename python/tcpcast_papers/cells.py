@@ -19,7 +19,7 @@ from tcpcast_papers.reproduction import Section, section_name
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from tcpcast_papers.published import Line
+    from tcpcast_papers.printed import Line
 
 _MAX_SUGGESTIONS = 3
 

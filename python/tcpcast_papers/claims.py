@@ -37,13 +37,13 @@ from typing import TYPE_CHECKING
 
 from tcpcast.errors import DomainError
 
-from tcpcast_papers.published import lines_of_runs
+from tcpcast_papers.printed import lines_of_runs
 from tcpcast_papers.reproduction import Cause, Range, Row, Section, Tolerance, Verdict, section_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from tcpcast_papers.published import Line
+    from tcpcast_papers.printed import Line
 
 FILE_NAME = "claims.csv"
 TITLE = "Claims of the paper"

@@ -11,7 +11,7 @@ from tcpcast.report.chart import Axis, Points, Series, new_figure, percent_tick,
 from tcpcast.report.palette import BLACK, BLUE, GREEN, ORANGE, PURPLE, REFERENCE, SKY, VERMILION
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from matplotlib.axes import Axes
@@ -71,6 +71,50 @@ class Plot:
             The file cannot be written.
         """
         save_figure(self.figure, self.path, force=force)
+
+
+def agreement_plot(
+    panels: Mapping[str, tuple[str, Sequence[tuple[float, float, float, float]]]], path: Path
+) -> Plot:
+    """Return a figure of simulated against measured values on logarithmic axes.
+
+    Parameters
+    ----------
+    panels
+        For each title, the unit and the points: measured value, its half-width, simulated value,
+        its half-width. Points that a logarithmic axis cannot show are left out.
+    path
+        File of the figure.
+
+    Raises
+    ------
+    MachineError
+        matplotlib is not installed.
+    """
+    figure, axes = create_panels(len(panels))
+    for panel, (title, (unit, points)) in zip(axes, panels.items(), strict=True):
+        shown = np.array([each for each in points if each[0] > 0 and each[2] > 0], ndmin=2)
+        panel.set(xscale="log", yscale="log", title=title)
+        panel.set(xlabel=f"measured ({unit})", ylabel=f"simulated ({unit})")
+        if shown.size:
+            measured, measured_half, own, own_half = shown.T
+            # A log axis has no place for an end of an interval at or below 0.
+            own_low = np.minimum(own_half, 0.95 * own)
+            measured_low = np.minimum(measured_half, 0.95 * measured)
+            ends = min(measured.min(), own.min()) / 1.3, max(measured.max(), own.max()) * 1.3
+            panel.plot(ends, ends, color=REFERENCE_COLOUR, linewidth=1)
+            panel.errorbar(
+                measured,
+                own,
+                xerr=(measured_low, measured_half),
+                yerr=(own_low, own_half),
+                fmt="o",
+                markersize=3,
+                markeredgewidth=0,
+                elinewidth=0.7,
+                color=COLOURS[0],
+            )
+    return Plot(figure, path)
 
 
 def series_styles() -> Iterator[dict[str, Any]]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 from tcpcast.engines import RunOptions
 
 from tcpcast_papers import cells, claims, drawing, page, scenario_files
-from tcpcast_papers.published import BOTH, QUICK, WHOLE, lines_of_runs
+from tcpcast_papers.printed import BOTH, QUICK, WHOLE, lines_of_runs
 from tcpcast_papers.report import KnownDifference, Report
 from tcpcast_papers.reproduction import NotSelected, Unfinished, Verdict
 from tcpcast_papers.simulations import Simulations

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from tcpcast.answer import Metric
 
-from tcpcast_papers.published import Line
+from tcpcast_papers.printed import Line
 from tcpcast_papers.reproduction import Cause, Row, choose_cause
 from tcpcast_papers.simulations import Simulations
 

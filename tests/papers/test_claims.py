@@ -8,7 +8,7 @@ import pytest
 from tcpcast.errors import DomainError
 from tcpcast_papers import PAPERS, claims, paper
 from tcpcast_papers.page import summary_text
-from tcpcast_papers.published import Line
+from tcpcast_papers.printed import Line
 from tcpcast_papers.report import KnownDifference, Report
 from tcpcast_papers.reproduction import Row, Section, Verdict
 

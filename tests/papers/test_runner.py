@@ -18,7 +18,7 @@ from tcpcast.engines import RunOptions
 from tcpcast.errors import DomainError, ScenarioError
 from tcpcast_papers import PAPERS
 from tcpcast_papers.drawing import Plot, create_panels
-from tcpcast_papers.published import BOTH
+from tcpcast_papers.printed import BOTH
 from tcpcast_papers.report import KnownDifference
 from tcpcast_papers.reproduction import Printed, Row, Section, Tolerance
 from tcpcast_papers.runner import Paper, known_differences

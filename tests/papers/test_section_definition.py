@@ -7,7 +7,7 @@ import pytest
 from tcpcast.answer import Metric
 from tcpcast.report.chart import Axis, Chart, Panel
 from tcpcast_papers.drawing import curve_with_intervals
-from tcpcast_papers.published import Line
+from tcpcast_papers.printed import Line
 from tcpcast_papers.reproduction import Section, Tolerance, Verdict
 from tcpcast_papers.section_definition import (
     Quantity,

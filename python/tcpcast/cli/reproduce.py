@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     from tcpcast.papers import Reproduction
 
-OWN_MEASUREMENTS = "kernel"
-"""Name of the kernel measurements by the authors of tcpcast; users can add measurement files."""
+MEASUREMENTS = ("kernel", "published")
+"""Names of the reproductions of measurements, to which users can add measurement files."""
 
 
 def reproduce(  # noqa: PLR0913 - one parameter per option
@@ -93,11 +93,10 @@ def _reproduction_of(name: str, measurements: list[str]) -> Callable[..., Reprod
     run = load_reproduction(name)
     if not measurements:
         return run
-    if name != OWN_MEASUREMENTS:
+    if name not in MEASUREMENTS:
         raise TcpcastError(
             f"--measurements: {name} already includes its published values; omit this option, or "
-            "run "
-            f"tcpcast reproduce {OWN_MEASUREMENTS}"
+            f"run tcpcast reproduce {' or '.join(MEASUREMENTS)}"
         )
     return functools.partial(run, measurements=[Path(each) for each in measurements])
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tcpcast.models.engset import EngsetResult
 
     from tcpcast_papers.engset.runs import Runs
-    from tcpcast_papers.published import Line
+    from tcpcast_papers.printed import Line
     from tcpcast_papers.reproduction import Section
 
 SIZES_PKTS = (5, 12, 22, 36, 80, 120, 500, 1000)

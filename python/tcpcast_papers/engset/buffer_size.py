@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from tcpcast_papers.engset.runs import Runs
     from tcpcast_papers.engset.settings import Setting
-    from tcpcast_papers.published import Line
+    from tcpcast_papers.printed import Line
     from tcpcast_papers.reproduction import Row, Section
 
 BUFFERS_PKTS = (50, 75, 100, 150, 200, 300, 500, 750)

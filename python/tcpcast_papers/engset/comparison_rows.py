@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from tcpcast_papers.engset.runs import Runs
     from tcpcast_papers.engset.sample import Read
     from tcpcast_papers.engset.settings import Setting
-    from tcpcast_papers.published import Line
+    from tcpcast_papers.printed import Line
 
 AVERAGES = {
     "rate": ("rate_kbps", "kbit/s", metric_reader("connection_rate_bps", 1e-3)),

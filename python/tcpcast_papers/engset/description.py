@@ -17,7 +17,7 @@ from tcpcast_papers.engset import (
 from tcpcast_papers.engset.published import CITATION
 from tcpcast_papers.engset.runs import QUICK, WHOLE, Runs, SampleSizes
 from tcpcast_papers.engset.sample import CONFIDENCE
-from tcpcast_papers.published import QUICK as QUICK_RUNS
+from tcpcast_papers.printed import QUICK as QUICK_RUNS
 from tcpcast_papers.runner import Paper
 
 

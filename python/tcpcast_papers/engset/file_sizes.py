@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from tcpcast_papers.engset.runs import Runs
     from tcpcast_papers.engset.settings import Setting
-    from tcpcast_papers.published import Line
+    from tcpcast_papers.printed import Line
     from tcpcast_papers.reproduction import Section
 
 SHARE = Tolerance(relative=0.1, absolute=0.05)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import pathlib
 
     from tcpcast_papers.engset.runs import Runs
-    from tcpcast_papers.published import Line
+    from tcpcast_papers.printed import Line
     from tcpcast_papers.reproduction import Section
 
 SPECIAL_OFF_S = 5.0

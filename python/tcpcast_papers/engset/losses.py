@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tcpcast_papers.engset.runs import Runs
     from tcpcast_papers.engset.sample import Read, Sample
     from tcpcast_papers.engset.settings import Setting
-    from tcpcast_papers.published import Line
+    from tcpcast_papers.printed import Line
     from tcpcast_papers.reproduction import Section
 
 WINDOW_44 = read_setting("F12-N134-10M2M-R50-EE(7)-W44-B150")

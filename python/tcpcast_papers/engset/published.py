@@ -12,7 +12,7 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING
 
-from tcpcast_papers.published import PublishedTable, printed_table, read_lines
+from tcpcast_papers.printed import PublishedTable, printed_table, read_lines
 
 if TYPE_CHECKING:
     from tcpcast_papers.reproduction import Printed

@@ -18,7 +18,7 @@ from tcpcast_papers.fixed_point import (
 )
 from tcpcast_papers.fixed_point.published import CITATION
 from tcpcast_papers.fixed_point.runs import QUICK, WHOLE, Runs, SampleSizes
-from tcpcast_papers.published import BOTH
+from tcpcast_papers.printed import BOTH
 from tcpcast_papers.runner import Paper
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tcpcast_papers.fixed_point.runs import Runs
-    from tcpcast_papers.published import Line
+    from tcpcast_papers.printed import Line
 
 TOLERANCE = Tolerance(relative=0.03, printed_digits=True)
 PAPER_INPUTS, EVERY_FLOW = "the paper's tables", "every flow"

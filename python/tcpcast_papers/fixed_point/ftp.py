@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from tcpcast.answer import Answer
 
     from tcpcast_papers.fixed_point.runs import Runs, SampleSizes
-    from tcpcast_papers.published import Line
+    from tcpcast_papers.printed import Line
     from tcpcast_papers.reproduction import Row
 
 RELATIVE_TOLERANCE = 0.1

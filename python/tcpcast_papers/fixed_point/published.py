@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from tcpcast_papers.published import PublishedTable, printed_table, read_lines
+from tcpcast_papers.printed import PublishedTable, printed_table, read_lines
 from tcpcast_papers.reproduction import Printed
 
 _PACKAGE = "tcpcast_papers.fixed_point"

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tcpcast_papers.fixed_point.runs import Runs, SampleSizes
-    from tcpcast_papers.published import Line
+    from tcpcast_papers.printed import Line
     from tcpcast_papers.reproduction import Row
 
 TOLERANCE = 0.05

@@ -16,16 +16,16 @@ from tcpcast_papers.fixed_point.published import published_table
 from tcpcast_papers.fixed_point.runs import WHOLE, Job, fixed_point_job, reference_flows
 from tcpcast_papers.fixed_point.settings import LocalLoop
 from tcpcast_papers.fixed_point.tables import SPREADS, THRESHOLD_USERS
-from tcpcast_papers.published import QUICK as QUICK_RUNS
-from tcpcast_papers.published import WHOLE as WHOLE_RUNS
-from tcpcast_papers.published import lines_of_runs
+from tcpcast_papers.printed import QUICK as QUICK_RUNS
+from tcpcast_papers.printed import WHOLE as WHOLE_RUNS
+from tcpcast_papers.printed import lines_of_runs
 from tcpcast_papers.reproduction import NotSelected, Row, Section
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from tcpcast_papers.fixed_point.runs import Runs
-    from tcpcast_papers.published import Line
+    from tcpcast_papers.printed import Line
 
 
 def _published_lines(runs: Runs) -> tuple[Line, ...]:

@@ -128,7 +128,7 @@ def _comparison_row(runs: KernelRuns, cell: Cell, name: str) -> Row:
     return Row.from_metric(
         (line.cell.series, line.cell.name, line.quantity.title),
         line.quantity.unit,
-        Printed(_digits_text(kernel), KERNEL_COLUMN, kernel),
+        Printed(digits_text(kernel), KERNEL_COLUMN, kernel),
         line.own,
         scale,
         tolerance=None
@@ -143,14 +143,14 @@ def _comparison_note(line: Comparison, scale: float) -> str:
         return f"not simulated: {line.refusal}"
     if line.verdict == ONE_RUN:
         return "one run of the kernel: no interval, no verdict"
-    half = f"kernel ±{_digits_text(line.kernel.half_width * scale, 2)}"
+    half = f"kernel ±{digits_text(line.kernel.half_width * scale, 2)}"
     own = half_width(line.own) * scale if line.own is not None else 0.0
-    return f"{half}, tolerance ±{_digits_text(line.tolerance * scale, 2)}" + (
+    return f"{half}, tolerance ±{digits_text(line.tolerance * scale, 2)}" + (
         "" if own else ", own value without interval"
     )
 
 
-def _digits_text(value: float, digits: int = 4) -> str:
+def digits_text(value: float, digits: int = 4) -> str:
     """Return a value with this number of digits, without an exponent."""
     if not value or not math.isfinite(value):
         return "0"
@@ -185,7 +185,7 @@ def _prediction_row(each: Prediction) -> Row:
     return Row(
         (each.model, each.feed, each.cell.series, each.cell.name),
         unit,
-        Printed(_digits_text(each.kernel * scale), KERNEL_COLUMN, each.kernel * scale),
+        Printed(digits_text(each.kernel * scale), KERNEL_COLUMN, each.kernel * scale),
         each.value * scale,
         note="" if each.trusted else "outside the model's domain",
     )

@@ -15,7 +15,7 @@ from tcpcast_papers.kernel.cells import DROP_TAIL, PAIRS
 from tcpcast_papers.kernel.scenarios import PACKET_BITS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from tcpcast_papers.kernel.cells import Cell
     from tcpcast_papers.kernel.comparison import Comparison
@@ -95,10 +95,21 @@ def sign_tests(lines: Iterable[Comparison]) -> list[SignTest]:
     for line in lines:
         if line.own is not None and abs(line.difference) >= NEGLIGIBLE_SHARE * line.tolerance:
             result.setdefault(_group_of_comparison(line), []).append(line.difference > 0)
-    tested = {group: sides for group, sides in result.items() if len(sides) >= MIN_DIFFERENCES}
+    return sign_tests_of_groups(result)
+
+
+def sign_tests_of_groups(sides: Mapping[tuple[str, ...], list[bool]]) -> list[SignTest]:
+    """Return the groups with enough differences for a test, the most one-sided first.
+
+    Parameters
+    ----------
+    sides
+        For each difference of a group, whether the simulated value is the larger one.
+    """
+    tested = {group: each for group, each in sides.items() if len(each) >= MIN_DIFFERENCES}
     every = [
-        SignTest(group, sum(sides), len(sides) - sum(sides), len(tested))
-        for group, sides in tested.items()
+        SignTest(group, sum(each), len(each) - sum(each), len(tested))
+        for group, each in tested.items()
     ]
     return sorted(every, key=lambda each: (each.probability, each.group))
 

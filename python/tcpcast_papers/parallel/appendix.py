@@ -15,7 +15,7 @@ from tcpcast_papers.section_definition import Quantity, SectionDefinition, read_
 
 if TYPE_CHECKING:
     from tcpcast_papers.parallel.runs import Runs
-    from tcpcast_papers.published import Line
+    from tcpcast_papers.printed import Line
 
 ROUNDED_TO_TENS = Tolerance(absolute=5.0)
 """Tolerance of RTTs that the text gives as "around" 60 and 200 ms, in ms: half a unit of the

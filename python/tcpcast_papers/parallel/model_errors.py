@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from tcpcast_papers.parallel.loss_events import MeasuredTwoWays
     from tcpcast_papers.parallel.points import Point
     from tcpcast_papers.parallel.runs import Measured, Runs
-    from tcpcast_papers.published import Line
+    from tcpcast_papers.printed import Line
 
 MODELS = {
     f"{model.model}, fed with {model.measure}": model

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from tcpcast_papers.published import PublishedTable, read_lines
+from tcpcast_papers.printed import PublishedTable, read_lines
 
 _PACKAGE = "tcpcast_papers.parallel"
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from tcpcast.errors import DomainError
 
-from tcpcast_papers.published import Line, PublishedTable, printed_table, read_lines
+from tcpcast_papers.printed import Line, PublishedTable, printed_table, read_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tcpcast_papers.published import BOTH
+from tcpcast_papers.printed import BOTH
 from tcpcast_papers.runner import Paper
 from tcpcast_papers.short import effects, errors, expected, figures, timeouts, values
 from tcpcast_papers.short.published import CITATION

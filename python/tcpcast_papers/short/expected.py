@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from tcpcast_papers.published import Line
+    from tcpcast_papers.printed import Line
     from tcpcast_papers.short.methods import ModelLatency
     from tcpcast_papers.short.runs import LatencyCurves, Runs
 

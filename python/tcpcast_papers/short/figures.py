@@ -25,7 +25,7 @@ from tcpcast_papers.short.published import min_file_sizes
 from tcpcast_papers.short.settings import BY_NAME, PROPOSAL, SIZES
 
 if TYPE_CHECKING:
-    from tcpcast_papers.published import Line
+    from tcpcast_papers.printed import Line
     from tcpcast_papers.short.runs import Runs
     from tcpcast_papers.short.settings import Setting
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from tcpcast_papers.published import PublishedTable, printed_table, read_lines
+from tcpcast_papers.printed import PublishedTable, printed_table, read_lines
 
 _PACKAGE = "tcpcast_papers.short"
 

@@ -23,7 +23,7 @@ from tcpcast_papers.short.settings import NEWRENO, Setting
 if TYPE_CHECKING:
     from tcpcast.answer import Answer
 
-    from tcpcast_papers.published import Line
+    from tcpcast_papers.printed import Line
     from tcpcast_papers.short.runs import Runs
 
 SIZE_PKTS = 20

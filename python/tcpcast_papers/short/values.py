@@ -23,7 +23,7 @@ from tcpcast_papers.short.settings import BY_NAME
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tcpcast_papers.published import Line
+    from tcpcast_papers.printed import Line
     from tcpcast_papers.short.runs import Rules, Runs
 
 PACKET_TOLERANCE = Tolerance(relative=0.01)

@@ -1,0 +1,148 @@
+"""Cells of published measurements: a scenario, and the values measured under its conditions."""
+
+from __future__ import annotations
+
+import csv
+import io
+import lzma
+import math
+from dataclasses import dataclass, field
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from tcpcast.errors import ScenarioError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from pathlib import Path
+
+    from tcpcast.answer import Answer
+
+    from tcpcast_papers.kernel.agreement import AllowedDifference
+
+PACKAGE = "tcpcast_papers.published"
+
+Lines = list[dict[str, str]]
+"""Lines of a table, by column."""
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A measured value of a cell.
+
+    Attributes
+    ----------
+    quantity, unit
+        Name of the quantity, and the unit of all numbers; unit % for shares.
+    measured
+        Mean of the measurement.
+    half_width
+        Half-width of its 95 % interval, ``nan`` if it has none.
+    allowed
+        Allowed difference without intervals; None if the value is only shown.
+    read
+        Returns the value of one simulated run, in ``unit``.
+    """
+
+    quantity: str
+    unit: str
+    measured: float
+    allowed: AllowedDifference | None
+    read: Callable[[Answer], float] = field(compare=False)
+    half_width: float = math.nan
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """Conditions of a measurement and its values.
+
+    Attributes
+    ----------
+    label
+        One cell for each of the set's columns.
+    group
+        Cells with this text are tested together for differences on one side.
+    tables
+        Scenario with one replication, without its seed.
+    values
+        Measured values.
+    packets
+        Approximate number of packets of one run.
+    """
+
+    label: tuple[str, ...]
+    group: str
+    tables: dict[str, Any] = field(compare=False, repr=False)
+    values: tuple[Value, ...] = field(compare=False)
+    packets: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class CellSet:
+    """The measurements of one publication.
+
+    Attributes
+    ----------
+    name, title
+        Name of the set (without full stop), and rest of the title of its section.
+    columns
+        Names of the cells of a label.
+    table
+        File name of the table.
+    cells
+        Converts the lines of the table to cells.
+    set_up
+        Paragraphs: source, set-up, and what the scenarios leave out.
+    """
+
+    name: str
+    title: str
+    columns: tuple[str, ...]
+    table: str
+    cells: Callable[[Lines], Iterator[Cell]]
+    set_up: tuple[str, ...]
+
+    @property
+    def section_title(self) -> str:
+        """Title of the set's section."""
+        return f"{self.name}. {self.title}"
+
+    def read(self, folders: Sequence[Path]) -> tuple[Cell, ...]:
+        """Return the cells of the set's table in folders; without folders, of the packaged table.
+
+        Raises
+        ------
+        ScenarioError
+            The table lacks a column, or a value is not a number.
+        """
+        lines: Lines = []
+        if folders:
+            for folder in folders:
+                for path in sorted(folder.glob(self.table)):
+                    lines += _lines(path.read_bytes(), path.name)
+        else:
+            packaged = files(PACKAGE).joinpath("data", self.table)
+            if packaged.is_file():
+                lines = _lines(packaged.read_bytes(), self.table)
+        try:
+            return tuple(self.cells(lines)) if lines else ()
+        except KeyError as missing:
+            raise ScenarioError(f"{self.table} has no column {missing}") from None
+        except ValueError as error:
+            raise ScenarioError(f"{self.table}: {error}") from None
+
+
+def _lines(data: bytes, name: str) -> Lines:
+    text = (lzma.decompress(data) if name.endswith(".xz") else data).decode()
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def spread(cells: Iterable[Cell], max_packets: float) -> tuple[Cell, ...]:
+    """Return cells with at most this number of packets in total, evenly from the list.
+
+    A cell of its own that exceeds a tenth of the limit is left out.
+    """
+    small = [cell for cell in cells if cell.packets <= max_packets / 4]
+    total = sum(cell.packets for cell in small)
+    step = max(1.0, total / max_packets)
+    return tuple(small[int(index * step)] for index in range(int(len(small) / step)))

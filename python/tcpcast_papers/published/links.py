@@ -1,0 +1,94 @@
+"""Parts of scenarios that several sets share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from tcpcast.answer import Answer
+
+FRAME_BYTES = 1514
+"""Bytes of a full packet that ``htb`` and ``bfifo`` count: 1500 B and the Ethernet header."""
+
+PAYLOAD_BYTES = 1448
+"""Payload of a full packet with timestamps."""
+
+ACK_BYTES = 52
+
+
+def link(rate_mbit: float, frames: int | None = None, **more: Any) -> dict[str, Any]:
+    """Return a link that Linux's ``htb`` shapes, and which counts Ethernet frames.
+
+    Parameters
+    ----------
+    rate_mbit
+        Rate of ``htb``, Mbit/s.
+    frames
+        Full frames that wait in the queue; None for no limit. One more is in transmission.
+    more
+        Further keys of the link.
+    """
+    table: dict[str, Any] = {"rate": f"{rate_mbit * 1e6 * 1500 / FRAME_BYTES:.0f}bit"}
+    if frames is not None:
+        table["buffer"] = f"{frames + 1}pkt"
+    return table | more
+
+
+def frames_of(size_bytes: float) -> int:
+    """Return the number of full frames that ``bfifo`` with this limit in bytes holds."""
+    return int(size_bytes // FRAME_BYTES)
+
+
+def flows(name: str, stack: str, count: int = 1, **more: Any) -> dict[str, Any]:
+    """Return a class of bulk flows over ``[link.bottleneck]``."""
+    tcp = {"stack": stack} | more.pop("tcp", {})
+    return {"name": name, "flows": count, "route": ["bottleneck"], "tcp": tcp} | more
+
+
+def network(
+    bottleneck: dict[str, Any],
+    classes: Sequence[dict[str, Any]],
+    *,
+    warmup_s: float = 0.0,
+    duration_s: float,
+    start_s: float = 0.0,
+) -> dict[str, Any]:
+    """Return a scenario of bulk flows that start within ``start_s`` seconds."""
+    start = {"distribution": "uniform", "low": "0s", "high": f"{start_s:g}s"}
+    return {
+        "network": {"packet": "1500B", "ack": f"{ACK_BYTES}B"},
+        "link": {"bottleneck": bottleneck},
+        "class": list(classes),
+        "traffic": {
+            "kind": "bulk",
+            "start": start if start_s else {"distribution": "constant", "value": "0s"},
+        },
+        "run": {"warmup": f"{warmup_s:g}s", "duration": f"{duration_s:g}s"},
+    }
+
+
+def packets(rate_mbit: float, duration_s: float) -> float:
+    """Return the number of full packets that a link sends."""
+    return rate_mbit * 1e6 * duration_s / (8 * 1500)
+
+
+def goodput_mbit(index: int = 0) -> Callable[[Answer], float]:
+    """Return a function that reads the goodput of a class, Mbit/s."""
+    return lambda answer: 1e-6 * float(answer.tables["by_class"]["goodput_bps"][index])
+
+
+def share_percent(index: int = 0) -> Callable[[Answer], float]:
+    """Return a function that reads the share of a class in the goodput, %."""
+
+    def read(answer: Answer) -> float:
+        rates = answer.tables["by_class"]["goodput_bps"]
+        return 100.0 * float(rates[index]) / float(sum(rates))
+
+    return read
+
+
+def rtt_median_ms(index: int = 0) -> Callable[[Answer], float]:
+    """Return a function that reads the median of a class's RTT samples, ms."""
+    return lambda answer: 1e3 * float(answer.tables["by_class"]["rtt_p50_s"][index])
