@@ -63,6 +63,28 @@ def test_an_upload_delays_the_acks_of_a_download_and_a_ping() -> None:
     assert downloads[1]["goodput_bps"] > downloads[0]["goodput_bps"]
 
 
+@pytest.mark.parametrize(("stack", "size"), [("linux-cubic", 52), ("rfc-sack", 40)])
+def test_acks_with_timestamps_are_longer(stack: str, size: int) -> None:
+    answer = simulate(home(), tcp__stack=stack, link__up__rate="50mbit", link__down__loss="0%")
+    columns = answer.tables["by_link_class"]
+    (row,) = (
+        index
+        for index, pair in enumerate(zip(columns["link"], columns["class"], strict=True))
+        if pair == ("up", "download")
+    )
+    length = columns["rate_bps"][row] * 16 / 8 / columns["packets"][row]
+    # A few acks have SACK blocks.
+    assert size <= length < size + 2
+
+
+def test_the_overhead_of_a_bucket_takes_its_share_of_the_rate() -> None:
+    bucket = {"bucket": "10mbit", "burst": "3000B", "overhead": 14}
+    tables = home(rate=bucket, buffer="50pkt")
+    tables["class"] = [entry for entry in tables["class"] if entry["name"] == "upload"]
+    used = by(simulate(tables), "by_link", "link", "up")["utilisation"]
+    assert used == pytest.approx(1500 / 1514, abs=1e-3)
+
+
 def test_packets_of_each_class_on_each_link_add_up() -> None:
     answer = simulate(home())
     links, pairs = answer.tables["by_link"], answer.tables["by_link_class"]

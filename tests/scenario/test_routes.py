@@ -55,7 +55,7 @@ def test_a_class_has_a_path_of_links() -> None:
     assert [on.name for on in group.route] == ["core", "line"]
     assert [on.instances for on in group.route] == [1, 3]
     assert [on.name for on in group.back] == ["up"]
-    sending = 1500 * 8 / 1e9 + 1500 * 8 / 100e6 + 40 * 8 / 20e6
+    sending = 1500 * 8 / 1e9 + 1500 * 8 / 100e6 + 52 * 8 / 20e6
     assert group.rtt_s == pytest.approx(0.036 + 0.005 + sending)
     assert group.route[1].buffer_pkts == -(-group.rtt_s * 100e6 // 12000)
 
@@ -263,7 +263,9 @@ def test_the_short_form_is_expanded_to_links_and_routes() -> None:
     assert expanded.links["return"].loss == short.network.ack_loss
     assert expanded.bottleneck.rate == short.bottleneck.rate
     for own, other in zip(expanded.populations, short.populations, strict=True):
-        assert own.rtt_s == pytest.approx(other.rtt_s, abs=2e-9)
+        # The short form computes the RTT with network.ack, without timestamps.
+        stamps_s = 8 * 12 / short.network.return_bps
+        assert own.rtt_s == pytest.approx(other.rtt_s + stamps_s, abs=2e-9)
         assert expanded.path(own).loss == short.path(other).loss
         assert expanded.path(own).capacity_pps == short.path(other).capacity_pps
         assert expanded.path(own).buffer_pkts == short.path(other).buffer_pkts

@@ -58,7 +58,8 @@ fn fifo_link_without_rate_holds_nothing() {
 #[test]
 fn fifo_link_counts_packet_waiting_for_tokens_as_in_transmission() {
     let rate_bps = NonZeroU64::new(12_000_000_000).unwrap();
-    let bucket = TokenBucket::new(TokenBucketConfig { rate_bps, burst_bytes: 3000 });
+    let bucket =
+        TokenBucket::new(TokenBucketConfig { rate_bps, burst_bytes: 3000, overhead_bytes: 0 });
     let mut link = FifoLink::new(BufferLimits::limit_packets(1), AdmitAll, bucket);
     let mut recorder = Recorder::default();
     let mut offer = |now| link.offer(now, Packet::new(0, 0, 1500), &mut recorder);
@@ -163,7 +164,7 @@ proptest! {
         }).collect();
         let transmitter = || if bucket {
             let rate_bps = NonZeroU64::new(8 * SECOND).unwrap();
-            AnyTransmitter::TokenBucket(TokenBucket::new(TokenBucketConfig { rate_bps, burst_bytes: 2500 }))
+            AnyTransmitter::TokenBucket(TokenBucket::new(TokenBucketConfig { rate_bps, burst_bytes: 2500, overhead_bytes: 0 }))
         } else {
             AnyTransmitter::ConstantRate(rate())
         };

@@ -377,7 +377,11 @@ fn disciplines() -> Vec<disciplines::QueueConfig> {
 }
 
 fn tokens(burst_bytes: u64) -> TokenBucketConfig {
-    TokenBucketConfig { rate_bps: NonZeroU64::new(20_000_000).unwrap(), burst_bytes }
+    TokenBucketConfig {
+        rate_bps: NonZeroU64::new(20_000_000).unwrap(),
+        burst_bytes,
+        overhead_bytes: 0,
+    }
 }
 
 fn policer(burst_bytes: u64) -> QueueConfig {

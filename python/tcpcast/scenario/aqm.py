@@ -13,6 +13,7 @@ from tcpcast.scenario.quantities import (
     integer_annotation,
     number_annotation,
 )
+from tcpcast.scenario.rate import MAX_OVERHEAD_BYTES
 from tcpcast.scenario.table import (
     Choice,
     Errors,
@@ -126,9 +127,6 @@ class FqCodel(Codel):
         """Return the parameters of CoDel and of the scheduler."""
         numbers = {"queues": self.flows, "quantum_bytes": self.quantum}
         return {"fq-codel": {**super().simulator_config(mtu_bytes), **numbers}}
-
-
-MAX_OVERHEAD_BYTES = 256
 
 
 class Cake(ManagedQueue):
@@ -265,10 +263,11 @@ class Pie(ManagedQueue):
         examples=[False],
         description=f"{MARKING_TEXT}, up to a drop probability of 10 % (RFC 8033, section 5.1)",
     )
-    rules: Rules = Field(
+    rules: Annotated[Literal["rfc", "linux", "linux-4"], Choice("set of rules")] = Field(
         default="rfc",
         examples=["linux"],
-        description="pseudo-code of RFC 8033, or Linux's sch_pie.c",
+        description="pseudo-code of RFC 8033, Linux's sch_pie.c, or that of Linux 3.14 to 5.0, "
+        "which divides the backlog by the departure rate (dq_rate_estimator)",
     )
 
     def simulator_config(self, mtu_bytes: int, /) -> dict[str, Any]:
@@ -281,7 +280,7 @@ class Pie(ManagedQueue):
             "beta": self.beta,
             "mtu_bytes": mtu_bytes,
             "ecn_below": PIE_MAX_MARK_PROBABILITY if self.ecn else None,
-            "rules": "linux" if self.rules == "linux" else "rfc8033",
+            "rules": "rfc8033" if self.rules == "rfc" else self.rules,
         }
         return {"pie": pie}
 

@@ -432,6 +432,11 @@ def get_packet_bytes(user_class: UserClass, network: Network) -> int:
     return network.packet if user_class.packet is None else user_class.packet
 
 
+def get_ack_bytes(tcp: Tcp, network: Network) -> int:
+    """Return the size of an ack without SACK blocks in bytes: at least its headers and options."""
+    return max(network.ack_bytes, tcp.header_bytes)
+
+
 def make_population(user_class: UserClass, network: Network, tcp: Tcp) -> Population:
     """Return the population of a class; ``tcp`` applies if the class has no TCP table."""
     traffic = user_class.traffic

@@ -23,7 +23,7 @@ from pydantic import (
 from tcpcast import units
 from tcpcast.errors import UnitError
 from tcpcast.scenario.csv_file import read_file_of_table
-from tcpcast.scenario.quantities import Bytes, Rate
+from tcpcast.scenario.quantities import Bytes, Rate, integer_annotation
 from tcpcast.scenario.table import (
     Errors,
     Table,
@@ -38,6 +38,7 @@ OPPORTUNITY_BYTES = 1500
 MAX_OPPORTUNITIES = 2_000_000
 _MAX_MS = 2**32 - 1
 _MAX_BURST = 10**12
+MAX_OVERHEAD_BYTES = 256
 _FILE_ADVICE = (
     'write trace = "cellular.trace" (a time in ms on each line, one packet of 1500 B each)'
 )
@@ -66,6 +67,12 @@ class TokenBucket(_VaryingRate):
 
     bucket: Rate = Field(examples=["10mbit"], description="rate of tokens")
     burst: Bytes = Field(examples=["15KB"], description="depth of the bucket")
+    overhead: Annotated[int, *integer_annotation(0, MAX_OVERHEAD_BYTES)] = Field(
+        default=0,
+        examples=[14],
+        description="bytes per packet that the bucket counts in addition; HTB and TBF of Linux "
+        "count the Ethernet header, 14",
+    )
     policer: StrictBool = Field(
         default=False,
         examples=[True],
@@ -238,7 +245,7 @@ def _get_rate_kind(value: object) -> str:
 def _read_rate(value: object) -> object:
     if not isinstance(value, Mapping) or {"bucket", "trace", "opportunities"} & set(value):
         return value
-    if {"burst", "policer"} & set(value):
+    if {"burst", "overhead", "policer"} & set(value):
         raise make_key_error('missing; write bucket = "10mbit"', "bucket")
     if not value:
         raise make_key_error('missing; write bucket = "10mbit", and burst = "15KB"', "bucket")

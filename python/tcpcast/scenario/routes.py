@@ -8,7 +8,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tcpcast import units
-from tcpcast.scenario.classes import COUNT_KEYS, Population, get_packet_bytes
+from tcpcast.scenario.classes import (
+    COUNT_KEYS,
+    Population,
+    get_ack_bytes,
+    get_packet_bytes,
+)
 from tcpcast.scenario.link import Link
 from tcpcast.scenario.links import SENDER
 from tcpcast.scenario.path import PathLink, PathView
@@ -303,7 +308,7 @@ def make_routed_population(user_class: UserClass, scenario: Scenario) -> Populat
     rest = [there_s, there_s if user_class.back_delay is None else user_class.back_delay]
     if user_class.sends == "client":
         ends, rest = ends[::-1], rest[::-1]
-    sizes = packet, network.ack_bytes
+    sizes = packet, get_ack_bytes(tcp, network)
     sending_s = math.fsum(
         8 * size / links[name].serial_bps
         for names, size in zip(ends, sizes, strict=True)

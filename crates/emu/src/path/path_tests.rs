@@ -157,7 +157,8 @@ fn policer_precedes_random_loss_and_queue() {
     let mut recorder = Recorder::default();
     let mut always = path(lossy(None));
     enter(&mut always, &mut recorder, 0, 0, &packet(1, FAR, 0));
-    let tokens = TokenBucketConfig { rate_bps: NonZeroU64::MIN, burst_bytes: 1000 };
+    let tokens =
+        TokenBucketConfig { rate_bps: NonZeroU64::MIN, burst_bytes: 1000, overhead_bytes: 0 };
     let mut policed = path(lossy(Some(tokens)));
     enter(&mut policed, &mut recorder, 0, 0, &packet(2, FAR, 0));
     assert_eq!(recorder.dropped, [(1, DropCause::Random), (2, DropCause::Full)]);

@@ -26,6 +26,10 @@ pub enum PieRules {
     /// was 0 and the queue is empty. Unlike in Linux, p never exceeds 1.
     #[default]
     Linux,
+    /// `sch_pie.c` of Linux 3.14 to 5.0. The delay is the backlog divided by the measured departure
+    /// rate, the step has three scales, and drops are independent of each other.
+    #[serde(rename = "linux-4")]
+    Linux4,
     /// The pseudo-code of RFC 8033, appendix B, with time stamps (section 4.3) and always active.
     Rfc8033,
 }
@@ -82,6 +86,43 @@ impl Default for PieConfig {
 /// delay is 1 ms above the target, and falls from 1 to 0 in 600 updates if the queue is empty.
 const MAX_UPDATES: u64 = 1 << 16;
 
+/// Departed bytes of a measurement of the departure rate, and the least backlog during it:
+/// `QUEUE_THRESHOLD` of Linux 4.
+const MEASURED_BYTES: u64 = 1 << 14;
+
+/// Departure rate as Linux 4 measures it.
+#[derive(Clone, Copy, Debug, Default)]
+struct DepartureRate {
+    /// Moving average in bytes per nanosecond; 0 before the first measurement.
+    average: f64,
+    /// Start of the present measurement, and bytes that have departed since.
+    started: Option<(Nanos, u64)>,
+}
+
+impl DepartureRate {
+    /// Counts a departed packet; returns the length of the measurement that it completes.
+    fn count(&mut self, now: Nanos, bytes: u32, backlog: u64) -> Option<Nanos> {
+        if backlog >= MEASURED_BYTES {
+            self.started.get_or_insert((now, 0));
+        }
+        let (since, departed) = self.started.as_mut()?;
+        *departed += u64::from(bytes);
+        let length = now - *since;
+        if *departed < MEASURED_BYTES || length == 0 {
+            return None;
+        }
+        let rate = *departed as f64 / length as f64;
+        self.average = if self.average == 0.0 { rate } else { self.average * 0.875 + rate / 8.0 };
+        self.started = (backlog >= MEASURED_BYTES).then_some((now, 0));
+        Some(length)
+    }
+
+    /// Time to send the backlog; 0 while the rate is unknown.
+    fn delay_of(&self, backlog: u64) -> Nanos {
+        if self.average == 0.0 { 0 } else { (backlog as f64 / self.average) as Nanos }
+    }
+}
+
 /// The PIE admission rule.
 #[derive(Clone, Debug)]
 pub struct Pie<D = RandomStream> {
@@ -96,6 +137,7 @@ pub struct Pie<D = RandomStream> {
     burst_left: Nanos,
     /// Time of the last dequeue since the burst allowance was reset.
     served_at: Option<Nanos>,
+    departures: DepartureRate,
     update_at: Nanos,
 }
 
@@ -113,6 +155,7 @@ impl<D: RandomSource> Pie<D> {
             delay_before: 0,
             burst_left: config.burst,
             served_at: None,
+            departures: DepartureRate::default(),
             update_at: config.update.max(1),
         }
     }
@@ -135,7 +178,7 @@ impl<D: RandomSource> Pie<D> {
         let two = 2 * u64::from(self.config.mtu_bytes);
         // The pseudo-code uses the delay at the last update, Linux the delay of the last packet.
         let (delay, is_short) = match self.config.rules {
-            PieRules::Linux => (self.delay, backlog < two),
+            PieRules::Linux | PieRules::Linux4 => (self.delay, backlog < two),
             PieRules::Rfc8033 => (self.delay_before, backlog <= two),
         };
         if is_short || (delay < self.config.target / 2 && self.probability < 0.2) {
@@ -144,6 +187,9 @@ impl<D: RandomSource> Pie<D> {
         let mut probability = self.probability;
         if self.config.byte_mode && context.bytes <= self.config.mtu_bytes {
             probability *= f64::from(context.bytes) / f64::from(self.config.mtu_bytes);
+        }
+        if self.config.rules == PieRules::Linux4 {
+            return self.draws.draw_chance(probability);
         }
         if probability == 0.0 {
             self.accumulated = 0.0;
@@ -163,12 +209,16 @@ impl<D: RandomSource> Pie<D> {
     fn probability_step_divisor(&self) -> f64 {
         const DIVISORS: [(f64, f64); 6] =
             [(1e-6, 2048.0), (1e-5, 512.0), (1e-4, 128.0), (1e-3, 32.0), (1e-2, 8.0), (1e-1, 2.0)];
-        let entry = DIVISORS.iter().find(|(below, _)| self.probability < *below);
+        let finest = if self.config.rules == PieRules::Linux4 { 4 } else { 0 };
+        let entry = DIVISORS[finest..].iter().find(|(below, _)| self.probability < *below);
         entry.map_or(1.0, |(_, scale)| *scale)
     }
 
     /// Updates the probability.
     fn update_probability(&mut self, waiting: Backlog) {
+        if self.config.rules == PieRules::Linux4 {
+            self.delay = self.departures.delay_of(waiting.bytes);
+        }
         let seconds = |late: Nanos, early: Nanos| late as f64 / 1e9 - early as f64 / 1e9;
         let (delay, before) = (self.delay, self.delay_before);
         let mut step = self.config.alpha * seconds(delay, self.config.target)
@@ -177,7 +227,7 @@ impl<D: RandomSource> Pie<D> {
         if self.probability >= 0.1 && step > 0.02 {
             step = 0.02; // section 5.5
         }
-        let is_linux = self.config.rules == PieRules::Linux;
+        let is_linux = self.config.rules != PieRules::Rfc8033;
         if is_linux && delay > SECOND / 4 {
             step += 0.02;
         }
@@ -186,13 +236,17 @@ impl<D: RandomSource> Pie<D> {
             PieRules::Linux if delay == 0 && before == 0 && waiting.bytes == 0 => {
                 self.probability -= self.probability / 64.0;
             }
+            PieRules::Linux4 if delay == 0 && before == 0 && waiting.bytes == 0 => {
+                self.probability *= 0.98;
+            }
             PieRules::Rfc8033 if self.is_delay_low() => self.probability *= 0.98,
-            PieRules::Linux | PieRules::Rfc8033 => {}
+            PieRules::Linux | PieRules::Linux4 | PieRules::Rfc8033 => {}
         }
         if is_linux {
             if self.is_delay_low() && self.probability == 0.0 {
                 self.burst_left = self.config.burst;
                 self.served_at = None;
+                self.departures = DepartureRate::default();
                 self.accumulated = 0.0;
             }
         } else {
@@ -225,7 +279,7 @@ impl<D: RandomSource> AdmissionRule for Pie<D> {
         let in_burst = self.burst_left > 0;
         let signals = match self.config.rules {
             _ if !context.has_room => false,
-            PieRules::Linux => !in_burst && self.drops_early(context),
+            PieRules::Linux | PieRules::Linux4 => !in_burst && self.drops_early(context),
             // The pseudo-code draws a random number even during a burst.
             PieRules::Rfc8033 => self.drops_early(context) && !in_burst,
         };
@@ -247,6 +301,11 @@ impl<D: RandomSource> AdmissionRule for Pie<D> {
     }
 
     fn on_dequeue<T>(&mut self, now: Nanos, packet: &Packet<T>, waiting: Backlog) {
+        if self.config.rules == PieRules::Linux4 {
+            let measured = self.departures.count(now, packet.bytes, waiting.bytes);
+            self.burst_left = self.burst_left.saturating_sub(measured.unwrap_or(0));
+            return;
+        }
         self.delay = now - packet.entered;
         if self.config.rules == PieRules::Linux {
             let since = self.served_at.map_or(0, |before| now - before);
@@ -285,6 +344,7 @@ impl<D: RandomSource> AdmissionRule for Pie<D> {
         (self.delay, self.delay_before) = (0, 0);
         self.burst_left = self.config.burst;
         self.served_at = None;
+        self.departures = DepartureRate::default();
         self.update_at = now + self.config.update.max(1);
     }
 }

@@ -278,3 +278,28 @@ fn updates_of_thirty_years_are_extrapolated() {
         assert_eq!((pie.probability, pie.burst_left, pie.update_at), (probability, 0, end + 1));
     }
 }
+
+#[test]
+fn linux_4_divides_backlog_by_departure_rate() {
+    let mut pie = Pie::new(PieConfig { rules: PieRules::Linux4, ..rfc() }, Always(0.5));
+    let packet = Packet::new(0_u32, 0, 1500);
+    // 1500 bytes per ms: a measurement of 16,384 bytes takes 11 packets and 10 ms.
+    for ms in 0..11 {
+        pie.on_dequeue(ms * MS, &packet, BUSY);
+    }
+    assert_eq!(pie.burst_left, 140 * MS);
+    // 16,500 bytes in 10 ms; 33,000 bytes then wait for 20 ms.
+    pie.update_probability(Backlog { packets: 22, bytes: 33_000 });
+    assert!((pie.delay.cast_signed() - 20 * MS.cast_signed()).abs() <= 1);
+    // Three scales of the step: alpha x 5 ms above the target + beta x 20 ms increase.
+    let step = 0.125 * 0.005 + 1.25 * 0.020;
+    assert!((pie.probability - step / 8.0).abs() < 1e-9);
+}
+
+#[test]
+fn linux_4_drops_are_independent_of_each_other() {
+    let mut pie = congested(PieConfig { rules: PieRules::Linux4, ..rfc() }, 0.6, 20 * MS);
+    // The other rules drop at most one of two packets with this probability.
+    let outcomes = [(); 2].map(|()| admit(&mut pie, arrival(Ecn::NotEct, 1500)));
+    assert_eq!(outcomes, [AdmitDecision::Drop; 2]);
+}

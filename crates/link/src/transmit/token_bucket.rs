@@ -13,6 +13,9 @@ pub struct TokenBucketConfig {
     pub rate_bps: NonZeroU64,
     /// Bucket size in bytes: the maximum burst after an idle period.
     pub burst_bytes: u64,
+    /// Bytes per packet that the bucket counts in addition, such as the link layer's header.
+    #[serde(default)]
+    pub overhead_bytes: u32,
 }
 
 impl TokenBucketConfig {
@@ -21,6 +24,11 @@ impl TokenBucketConfig {
     pub fn token_bytes_generated_until(&self, until: Nanos) -> u64 {
         let bits = u128::from(self.rate_bps.get()) * u128::from(until) / u128::from(SECOND);
         u64::try_from(bits / 8).unwrap_or(u64::MAX)
+    }
+
+    /// Tokens that a packet takes, in bits times 10^9.
+    fn taken_by(&self, bytes: u32) -> u128 {
+        bytes_to_scaled_bits(u64::from(bytes) + u64::from(self.overhead_bytes))
     }
 }
 
@@ -77,8 +85,8 @@ impl TokenBucket {
 
 impl Transmitter for TokenBucket {
     fn transmit(&mut self, arrived: Nanos, bytes: u32) -> Nanos {
-        let TokenBucketState { rate, depth, updated_at, .. } = self.bucket;
-        let taken = bytes_to_scaled_bits(u64::from(bytes));
+        let TokenBucketState { tokens, rate, depth, updated_at, .. } = self.bucket;
+        let taken = tokens.taken_by(bytes);
         self.bucket.add_tokens_until(arrived.max(updated_at));
         let tokens_from = (self.bucket.missing + taken).saturating_sub(depth.max(taken));
         let wait = Nanos::try_from(tokens_from.div_ceil(rate)).unwrap_or(NEVER / 4);
@@ -112,7 +120,7 @@ impl Policer {
     /// Returns true if a packet that arrives at `now` passes.
     pub fn allows_packet(&mut self, now: Nanos, bytes: u32) -> bool {
         self.bucket.add_tokens_until(now.max(self.bucket.updated_at));
-        let missing = self.bucket.missing + bytes_to_scaled_bits(u64::from(bytes));
+        let missing = self.bucket.missing + self.bucket.tokens.taken_by(bytes);
         let passes = missing <= self.bucket.depth;
         if passes {
             self.bucket.missing = missing;
@@ -133,7 +141,24 @@ mod tests {
 
     /// 12 Mbit/s: 1500 bytes take 1 ms.
     fn tokens(burst_bytes: u64) -> TokenBucketConfig {
-        TokenBucketConfig { rate_bps: NonZeroU64::new(12_000_000).unwrap(), burst_bytes }
+        TokenBucketConfig {
+            rate_bps: NonZeroU64::new(12_000_000).unwrap(),
+            burst_bytes,
+            overhead_bytes: 0,
+        }
+    }
+
+    #[test]
+    fn overhead_takes_tokens_of_shaper_and_policer() {
+        let config = TokenBucketConfig { overhead_bytes: 500, ..tokens(2000) };
+        let mut shaper = TokenBucket::new(config);
+        let leaves: Vec<Nanos> = (0..3).map(|_| shaper.transmit(0, 1000)).collect();
+        assert_eq!(leaves, [0, 666_667, 1_666_667]);
+        let mut policer = Policer::new(config);
+        assert_eq!(
+            [1000, 1000, 0].map(|bytes| policer.allows_packet(0, bytes)),
+            [true, false, true]
+        );
     }
 
     #[test]

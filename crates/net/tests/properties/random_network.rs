@@ -38,7 +38,8 @@ pub struct LinkPlan {
 impl LinkPlan {
     pub fn config(&self) -> LinkConfig {
         let rate = self.rate_bps.and_then(NonZeroU64::new);
-        let bucket = |rate_bps| TokenBucketConfig { rate_bps, burst_bytes: 3000 };
+        let bucket =
+            |rate_bps| TokenBucketConfig { rate_bps, burst_bytes: 3000, overhead_bytes: 0 };
         let mut draws = RandomStream::from_seed(self.seed);
         let loss = self.loss.map(|(probability, at)| {
             let config = LinkLossConfig { model: LossModel::Bernoulli(probability), at };

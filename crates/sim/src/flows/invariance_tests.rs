@@ -219,6 +219,7 @@ fn rich_link() -> impl Strategy<Value = NetworkLinkConfig> {
     let tokens = |rate_bps: u64| TokenBucketConfig {
         rate_bps: NonZeroU64::new(rate_bps).unwrap(),
         burst_bytes: 6000,
+        overhead_bytes: 0,
     };
     let rate = (0_u8..4, 500_000_u64..20_000_000).prop_map(move |(kind, rate)| match kind {
         0 => LinkRate::Bucket(tokens(rate)),

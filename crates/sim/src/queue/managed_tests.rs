@@ -91,7 +91,7 @@ fn overload(capable: bool) -> Vec<(Nanos, Packet)> {
 /// A token bucket of one packet per millisecond with a burst of three packets.
 fn bucket() -> LinkRate {
     let rate_bps = std::num::NonZeroU64::new(12_000_000).unwrap();
-    LinkRate::Bucket(TokenBucketConfig { rate_bps, burst_bytes: 4500 })
+    LinkRate::Bucket(TokenBucketConfig { rate_bps, burst_bytes: 4500, overhead_bytes: 0 })
 }
 
 fn opportunities(text: &str) -> LinkRate {

@@ -17,7 +17,7 @@ impl QueueProbe for Seen {
 #[test]
 fn rfc_2697_policer_passes_burst_and_then_rate() {
     let rate_bps = NonZeroU64::new(12_000_000).unwrap();
-    let tokens = TokenBucketConfig { rate_bps, burst_bytes: 4500 };
+    let tokens = TokenBucketConfig { rate_bps, burst_bytes: 4500, overhead_bytes: 0 };
     let mut queue = PolicerQueue::new(PolicerConfig { tokens, packet_bytes: 1500 });
     let (mut link, mut probe) = (create_fixed_rate_transmitter(None, 1500), Seen(Vec::new()));
     let mut passes = |at: Nanos| match queue.enqueue(at, &Packet::default(), &mut link, &mut probe)
@@ -38,8 +38,11 @@ fn rfc_2697_policer_passes_burst_and_then_rate() {
 
 #[test]
 fn restart_fills_the_bucket_of_a_policer() {
-    let tokens =
-        TokenBucketConfig { rate_bps: NonZeroU64::new(12_000_000).unwrap(), burst_bytes: 3000 };
+    let tokens = TokenBucketConfig {
+        rate_bps: NonZeroU64::new(12_000_000).unwrap(),
+        burst_bytes: 3000,
+        overhead_bytes: 0,
+    };
     let mut queue = PolicerQueue::new(PolicerConfig { tokens, packet_bytes: 1500 });
     let (mut link, mut probe) = (create_fixed_rate_transmitter(None, 1500), Seen(Vec::new()));
     let mut passed = |queue: &mut PolicerQueue| {

@@ -18,6 +18,7 @@ from tcpcast.engines.packet.queue_config import (
     token_bucket_config,
 )
 from tcpcast.scenario.byte_sizes import FileInBytes
+from tcpcast.scenario.classes import get_ack_bytes
 from tcpcast.scenario.distributions import Distribution
 from tcpcast.scenario.queue import FairQueue
 from tcpcast.scenario.rate import TokenBucket
@@ -206,7 +207,7 @@ def _routed_class_config(
         "delay_ns": there_ns,
         "back_delay_ns": back_ns,
         "packet_bytes": group.packet_bytes,
-        "ack_bytes": scenario.network.ack_bytes,
+        "ack_bytes": get_ack_bytes(group.tcp, scenario.network),
         "sends": group.sends,
         "traffic": _routed_traffic_config(group, start),
         "tcp": None if _is_without_tcp(group) else _tcp_config(group)["modern"],

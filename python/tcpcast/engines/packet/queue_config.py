@@ -116,7 +116,11 @@ def rate_config(link: Link | ReturnLink) -> Config:
 
 def token_bucket_config(bucket: TokenBucket) -> Config:
     """Return rate and depth of a token bucket."""
-    return {"rate_bps": finite_bps(bucket.bucket), "burst_bytes": bucket.burst}
+    return {
+        "rate_bps": finite_bps(bucket.bucket),
+        "burst_bytes": bucket.burst,
+        "overhead_bytes": bucket.overhead,
+    }
 
 
 def finite_bps(rate: float) -> int:
