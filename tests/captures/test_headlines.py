@@ -90,6 +90,25 @@ def test_headline_of_each_program(name: str) -> None:
     check_headline(HEADLINES / f"{name}.pcap.gz", ANSWERS[name])
 
 
+def test_sample_shows_a_slow_reader_unless_a_file_has_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    sample = trace("sample")
+    assert (sample.file, sample.segments) == ("sample", 1599)
+    subject, verdict = capture_subject(sample), sample.verdict()
+    assert subject.limit == "receiver_window"
+    assert "make the receiving application read faster" in verdict
+    assert "reduce loss" in verdict  # its second limit
+
+    assert main(["report", "sample", "--out", "report.html"]) == 0
+    assert escape(verdict) in Path("report.html").read_text()
+
+    own = HEADLINES / "curl-upload.pcap.gz"
+    Path("sample").write_bytes(own.read_bytes())
+    assert trace("sample").segments == trace(own).segments
+
+
 @pytest.mark.skipif(REPORTED is None, reason="no reported cases next to the project")
 @pytest.mark.parametrize("name", REPORTED_ANSWERS)
 def test_headline_of_each_reported_capture(name: str) -> None:

@@ -148,7 +148,7 @@ sweep lossy-path --plot o --vary run.seed=1,2 --vary network.rtt=1s,2s --vary tr
 # report
 report one-path --out a.txt | must end in .html or .md
 report empty | no capture in this folder
-report one-path two | covers either captures or one scenario
+report one-path two | a report covers captures or one scenario, not both
 report c.pcap --seed 1 | --seed requires a scenario, but c.pcap is a capture
 # trace
 trace c.pcap --group-by port | must be all, pair, source or destination

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -44,6 +45,12 @@ if TYPE_CHECKING:
 __all__ = ["Capture", "Table", "iter_plain_rows", "trace", "trace_document"]
 
 STANDARD_INPUT = "-"
+SAMPLE = "sample"
+"""Name of the packaged capture, unless a file has this name.
+
+A download through ``tcpcast link`` (20 Mbit/s, 40 ms, 0.2 % loss) by a slow reader, recorded by
+``tests/captures/record_sample.py``.
+"""
 _MAX_ARGUMENT = 1_000_000_000
 """Upper bound of ``max_connections`` and of ``trail_points``."""
 OS_ERROR_SUFFIX = re.compile(r" \(os error \d+\)$")
@@ -64,6 +71,7 @@ def trace(
     source
         Path of a pcap or pcapng file, optionally compressed by gzip or zstd; ``"-"`` for standard
         input; or the content of such a file as bytes. Also a log of ``iperf3 -J`` or ``ss -tin``.
+        ``"sample"`` is a packaged capture.
     after
         A capture of the same packets at a second tap; clocks may differ. Directions then have the
         loss between the taps (``loss_ratio_between``, p_r) and transit times.
@@ -97,6 +105,8 @@ def trace(
         )
     content = isinstance(source, bytes)
     file = _file_name(source)
+    if file == SAMPLE and not os.path.exists(file):
+        source = Path(__file__).with_name("sample.pcap")
     log = None if file == STANDARD_INPUT and not content else read_log(source, file, trace)
     if log is not None:
         if after is not None:

@@ -224,14 +224,15 @@ QUERY = Command(
 CAPTURES = Argument(
     "files",
     "FILE",
-    "pcap or pcapng captures, or output of iperf3 -J or ss -tin; - is standard input.",
+    "pcap or pcapng captures, or output of iperf3 -J or ss -tin; - is standard input, and "
+    "sample a packaged capture.",
     type=list[str],
 )
 TRACE = Command(
     "trace",
     "Analyse TCP in captures and logs, worst direction first.",
     "Prints one line per direction with data. Captures may be compressed by gzip or zstd.",
-    "tcpcast trace slow.pcap --plot figures",
+    "tcpcast trace sample --plot figures",
     (
         CONTEXT_OPTION,
         CAPTURES,

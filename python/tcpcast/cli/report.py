@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from tcpcast.captures import SAMPLE, STANDARD_INPUT
 from tcpcast.cli.reports import (
     check_report_files,
     has_figures,
@@ -160,12 +161,11 @@ def _find_captures(sources: Sequence[str]) -> list[str] | None:
                     f"{' or '.join(COMPRESSION_SUFFIXES)}"
                 )
             files += map(str, inside)
-        elif source == "-" or (path.exists() and path.suffix != ".toml"):
+        elif source in {STANDARD_INPUT, SAMPLE} or (path.exists() and path.suffix != ".toml"):
             files.append(source)
         elif len(sources) > 1:
             raise TcpcastError(
-                f"{source}: not a capture, but a report covers either captures or one scenario; "
-                "write two reports"
+                f"a report covers captures or one scenario, not both; {source} is not a capture"
             )
         else:
             return None
