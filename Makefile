@@ -25,7 +25,7 @@ BUILT_FROM := pyproject.toml uv.lock Cargo.toml Cargo.lock $(wildcard crates/*/C
 	$(shell find crates/*/src -name '*.rs')
 
 .PHONY: help setup dev check-tools demo test test-rust test-python lint lint-rust lint-python \
-	check-long coverage bench docs site playground screenshots docs-update release-check peers clean
+	check-long coverage bench docs site playground screenshots docs-update wheel release-check peers clean
 
 help: ## Show this list.
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -133,8 +133,19 @@ docs: site ## Build the site, and check the docs: links, commands, outputs, tabl
 screenshots: site ## Take the screenshots of the docs; needs Chromium.
 	.venv/bin/python docs/screenshots.py out/site
 
-docs-update: $(READY) ## Update the outputs in the docs.
+docs-update: $(READY) ## Update the outputs and figures in the docs.
 	.venv/bin/python tests/docs/update.py
+	.venv/bin/python docs/agreement_figure.py
+
+# On Linux, zig links with the oldest glibc that Rust supports, also for another processor:
+# `make wheel TARGET=aarch64-unknown-linux-gnu`, after `rustup target add` with this name.
+wheel: | $(UV) ## Build a wheel, which needs no compiler, into out/wheels.
+	@sh .ci/check-tools "$(PYTHON)"
+	@$(UV) sync --quiet --frozen --inexact --no-install-project --only-group release
+	@PATH="$(BIN):$$PATH" $(BIN)/maturin build --quiet --locked --profile release --out out/wheels \
+		$(if $(filter Linux,$(shell uname -s)),--zig --compatibility manylinux2014) \
+		$(if $(TARGET),--target $(TARGET))
+	@ls -l out/wheels/*.whl
 
 release-check: $(READY) ## Build the files of a release, install them in a clean environment, and check them.
 	@$(UV) sync --quiet --frozen --inexact --no-install-project --only-group release

@@ -128,7 +128,7 @@ def write_index(app: Sphinx, error: Exception | None) -> None:
 
 def add_playground(app: Sphinx, name: str, *_: object) -> None:
     """Load the script and styles of the playground on its page only."""
-    if name == "docs/playground" and PLAYGROUND.exists():
+    if name == "docs/gallery" and PLAYGROUND.exists():
         app.add_css_file(PLOTS.name)
         app.add_css_file("playground.css")
         app.add_js_file("playground.js", loading_method="defer")

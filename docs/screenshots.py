@@ -118,10 +118,10 @@ def read_terminal(ours: int) -> bytes:
 
 def playground(browser: Browser) -> bytes:
     """Return a picture of the playground in the built documentation."""
-    page = Path(sys.argv[1]).resolve() / "docs" / "playground.html"
+    page = Path(sys.argv[1]).resolve() / "docs" / "gallery.html"
     with opened(browser, page.as_uri(), (1200, 850), "light") as tab:
         tab.locator("#experiments canvas").first.wait_for()
-        return tab.screenshot()
+        return tab.locator("#experiments").screenshot()
 
 
 def reproduction(browser: Browser) -> bytes:

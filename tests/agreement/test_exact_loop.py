@@ -1,8 +1,8 @@
 """Exact simulation of INRIA report 4154 against an independent simulator and the report.
 
 The independent simulator has the same rules and interprets "instantaneous detection" as rule B.
-Its values are means of 16 replications, without intervals. docs/background/instant-loss.md lists
-the results of other interpretations.
+Its values are means of 16 replications, without intervals.
+docs/background/simulation-details.md lists the results of other interpretations.
 """
 
 import math

@@ -1,7 +1,7 @@
 """tcpcast against tcptrace, tshark and an independent count on the reference captures.
 
 ``trace_differences.csv`` lists the known differences and ``trace_reasons.csv`` their reasons;
-``docs/background/captures-method.md`` prints both. A difference missing in the list is an error,
+``docs/background/captures.md`` prints both. A difference missing in the list is an error,
 and so is a listed one that does not exist. The captures are not part of the project: their folder
 is ``TCPCAST_CAPTURES``, or ``shared/captures`` next to the project.
 """
@@ -140,7 +140,7 @@ def test_container_changes_no_value() -> None:
 @needs_captures
 def test_page_shows_kernel_counts_and_measured_values() -> None:
     """The page shows nine of the rows; on failure, copy these from the rows below."""
-    page = HERE.parents[1] / "docs" / "background" / "captures-method.md"
+    page = HERE.parents[1] / "docs" / "background" / "captures.md"
     lines = set(page.read_text(encoding="utf-8").splitlines())
     expected = [f"| {' | '.join(cells)} |".replace("|  |", "| |") for cells in rows(folder())]
     assert len(expected) == 13

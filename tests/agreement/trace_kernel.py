@@ -8,7 +8,7 @@ import tcpcast
 
 
 def rows(folder: Path) -> Iterator[list[str]]:
-    """Yield all possible rows of both tables of ``docs/background/captures-method.md``."""
+    """Yield all possible rows of both tables of ``docs/background/captures.md``."""
     with (folder / "truth" / "SUMMARY.csv").open(encoding="utf-8", newline="") as content:
         for truth in csv.DictReader(content):
             yield _emulated(folder / truth["capture"], truth)

@@ -3,8 +3,8 @@
 The blocks of a page run in order, in one temporary folder:
 
 - ``console``: each line that starts with ``$`` is a command, followed by its output. Times are not
-  compared. ``console needs=tshark`` is skipped if tshark is missing, and
-  ``console long`` runs only with ``make docs`` and ``make check-long``.
+  compared, nor lines in place of a last line ``...``. ``console needs=tshark`` is skipped if
+  tshark is missing, and ``console long`` runs only with ``make docs`` and ``make check-long``.
   ``console measured`` depends on the machine; it runs, but its output is not compared.
 - ``python``: all blocks of a page run in one namespace. A ``text`` block right after it is its
   output. It may also be ``measured`` and ``long``. If the first line is ``# NAME.py``, the block is
@@ -39,6 +39,8 @@ ABOUT_ROOT = 'Running as user "root"'
 
 FENCE = re.compile(r"^```(.*)$")
 COMMAND = re.compile(r"^\$ ")
+REST = "..."
+"""The last line of an output that is not shown completely."""
 PLAIN = re.compile(r"tcpcast(?P<arguments>(?: [^|<>;&$`*?]*?)?)(?P<shell>(?:\|| 2?>)[^;&$]*)?")
 """A command without shell syntax except for redirections of its output."""
 ON_THE_CLOCK = re.compile(r"\bin \d[\d,.]* (?:ns|us|µs|ms|s|min)\b")
@@ -128,9 +130,12 @@ class Reader:
 
     def _console(self, block: Block) -> list[str]:
         shown: list[str] = []
-        for command in commands(block):
+        for command, before in commands(block):
             shown += list(("$ " + command).splitlines())
-            shown += self._run(command, block)
+            printed = self._run(command, block)
+            if before[-1:] == [REST]:
+                printed = [*printed[: len(before) - 1], REST]
+            shown += printed
         return shown
 
     def _run(self, command: str, block: Block) -> list[str]:
@@ -196,15 +201,20 @@ class Reader:
         Scenario.from_dict(override_table(base, part), folder=self.folder)
 
 
-def commands(block: Block) -> list[str]:
-    """Return the commands of a ``console`` block; a backslash at the end continues a command."""
-    result: list[str] = []
+def commands(block: Block) -> list[tuple[str, list[str]]]:
+    """Return the commands of a ``console`` block, each with the output that the page shows.
+
+    A backslash at the end continues a command.
+    """
+    result: list[tuple[str, list[str]]] = []
     goes_on = False
     for line in block.lines:
         if goes_on:
-            result[-1] += "\n" + line
+            result[-1] = (result[-1][0] + "\n" + line, [])
         elif COMMAND.match(line):
-            result.append(line.removeprefix("$ "))
+            result.append((line.removeprefix("$ "), []))
+        elif result:
+            result[-1][1].append(line)
         goes_on = line.endswith("\\") and (goes_on or bool(COMMAND.match(line)))
     return result
 

@@ -1,6 +1,7 @@
 """The code blocks of the documentation run and print the shown output."""
 
 import re
+import runpy
 import shutil
 from itertools import zip_longest
 from pathlib import Path
@@ -10,6 +11,8 @@ from doc_figures import figures, images, look_alike
 from doc_pages import ROOT, Block, Reader, blocks, follows, pages, timeless
 
 KNOWN = {"", "console", "python", "toml", "sh", "text", "json"}
+AGREEMENT = ROOT / "docs" / "figures" / "agreement.svg"
+"""Drawn by ``docs/agreement_figure.py`` from a data file, not by a command of a page."""
 MAX_SCREENSHOT_BYTES = 1_500_000
 
 
@@ -71,10 +74,25 @@ def test_each_figure_is_written_and_shown_by_one_page() -> None:
     kept = {path.resolve() for path in (ROOT / "docs").rglob("*.svg")}
     drawn = [path for page in pages() for path in figures(page).values()]
     assert len(drawn) == len(set(drawn))
-    assert set(drawn) == kept
+    assert {*drawn, AGREEMENT} == kept
     screenshots = {path.resolve() for path in (ROOT / "docs" / "screenshots").iterdir()}
     assert {path for page in pages() for path in images(page)} == kept | screenshots
     assert sum(path.stat().st_size for path in screenshots) < MAX_SCREENSHOT_BYTES
+
+
+def test_figure_of_the_agreement_shows_its_data_file(tmp_path: Path) -> None:
+    figure = tmp_path / "agreement.svg"
+    runpy.run_path(str(ROOT / "docs" / "agreement_figure.py"))["main"](figure)
+    now, before = (path.read_text(encoding="utf-8") for path in (figure, AGREEMENT))
+    assert look_alike(now, before), "make docs-update"
+
+
+def test_output_may_be_cut(tmp_path: Path) -> None:
+    lines = ["$ printf 'a\\nb\\nc\\n'", "a", "..."]
+    block = Block(ROOT / "README.md", "console", 0, 3, lines)
+    assert Reader(tmp_path).read(block) == lines
+    block.lines = [lines[0], "a", "b", "c"]
+    assert Reader(tmp_path).read(block) == block.lines
 
 
 def test_drawings_are_compared_without_last_digits() -> None:

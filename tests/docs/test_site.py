@@ -135,7 +135,7 @@ def test_playground_simulates_offline(site: Path, browser: BrowserContext) -> No
     errors: list[str] = []
     page = browser.new_page()
     page.on("pageerror", lambda error: errors.append(str(error)))
-    page.goto((site / "docs" / "playground.html").as_uri())
+    page.goto((site / "docs" / "gallery.html").as_uri())
     for button in page.locator("#experiments .tabs button").all():
         button.click()
         result = page.locator("#experiments .result:not(:empty)")

@@ -98,7 +98,7 @@ def fair_send_rate_pps(
     -----
     Equation (2) of section 10. It assumes that all sent packets pass the link, so p counts only
     packets lost behind the link. Packets dropped by the link's own full buffer use no capacity: do
-    not count them in p (docs/background/local-loop.md).
+    not count them in p (docs/background/fixed-point.md).
     """
     off, size, count, link = to_checked_arrays(
         mean_off_s=mean_off_s, mean_size_pkts=mean_size_pkts, sources=sources, link_pps=link_pps
