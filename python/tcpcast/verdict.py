@@ -316,7 +316,8 @@ def limit_of_answer(answer: Answer, scenario: Scenario) -> str:
     paced_pps = scenario.senders * tcp.max_rate_bps / (8 * scenario.payload_bytes)
     if values["send_rate_pps"] >= MIN_LIMITED_SHARE * paced_pps:
         return "pacing"
-    window = scenario.senders * tcp.receiver_window
+    buffers = tcp.max_window_bytes / scenario.payload_bytes
+    window = scenario.senders * min(tcp.receiver_window, buffers)
     rtt = max(values.get("rtt_mean_s", 0.0), scenario.rtt_s)
     if values["send_rate_pps"] * rtt >= MIN_LIMITED_SHARE * window:
         return "window"

@@ -26,6 +26,7 @@ _LINUX: dict[str, Any] = {
     "handshake": "tcp",
     "ecn": False,
     "pacing": "internal",
+    "socket_buffers": "unlimited",
     "host_noise": "0.1ms",
 }
 """Default values of Linux 6."""

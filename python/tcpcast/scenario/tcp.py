@@ -37,6 +37,7 @@ from tcpcast.scenario.quantities import (
     RATE_SCHEMA,
     TIME_SCHEMA,
     WINDOW_SCHEMA,
+    Bytes,
     Duration,
     HostDelay,
     PositiveDuration,
@@ -118,6 +119,35 @@ Pacing = Annotated[
     float | Literal["internal", "fq", "off"],
     *words_annotation(read_positive_rate, units.format_rate, RATE_SCHEMA, "internal", "fq", "off"),
     BeforeValidator(lambda value: "off" if value is False else value),
+]
+
+
+class SocketBuffers(Table):
+    """Maximum memory of the buffers of a socket, as the third values of Linux's settings."""
+
+    send: Bytes = Field(
+        examples=["4MiB"], description="third value of tcp_wmem: memory for unacknowledged data"
+    )
+    receive: Bytes = Field(
+        examples=["32MiB"],
+        description="third value of tcp_rmem: memory of which Linux 6.18 advertises five eighths",
+    )
+
+
+def _read_socket_buffers(value: object) -> object:
+    if isinstance(value, Mapping | SocketBuffers):
+        return value
+    return choice_validator("setting of socket buffers", _BUFFER_DEFAULTS)(value)
+
+
+_BUFFER_DEFAULTS = ("unlimited", "linux-5.15", "linux-6.18")
+_DEFAULT_WMEM = 4 * 2**20
+_MAX_WINDOW_BY_VERSION = {"linux-5.15": 3 * 2**20, "linux-6.18": 20 * 2**20}
+"""Half of 6 MiB, and five eighths of 32 MiB."""
+
+_SocketBuffersRule = Annotated[
+    Literal["unlimited", "linux-5.15", "linux-6.18"] | SocketBuffers,
+    BeforeValidator(_read_socket_buffers),
 ]
 
 
@@ -245,6 +275,12 @@ class Tcp(Table):
         "instead of data; a rate, TCP itself for all stacks and at most at this rate "
         "(SO_MAX_PACING_RATE); off, nothing",
     )
+    socket_buffers: _SocketBuffersRule | None = Field(
+        default=None,
+        examples=["linux-6.18"],
+        description="maximum memory of the buffers of a socket, which grow with the rate: that of "
+        "a version of Linux, a table { send, receive }, or unlimited",
+    )
     virtual_flows: Annotated[int, *integer_annotation(1, MAX_VIRTUAL_FLOWS)] | None = Field(
         default=None,
         examples=[4],
@@ -329,7 +365,9 @@ class Tcp(Table):
         else:
             instead = 'write stack = "linux-reno", or leave this key out'
             absent = (
-                key for key in ("timestamps", "ecn", "pacing") if getattr(self, key) is not None
+                key
+                for key in ("timestamps", "ecn", "pacing", "socket_buffers")
+                if getattr(self, key) is not None
             )
             yield from (
                 make_error_at(f"{self.stack} does not support this key; {instead}", key)
@@ -432,6 +470,17 @@ class Tcp(Table):
     def max_rate_bps(self) -> float:
         """Largest rate of the data of a connection in bit/s, by pacing; inf for none."""
         return self.pacing if isinstance(self.pacing, float) else math.inf
+
+    @property
+    def max_window_bytes(self) -> float:
+        """Largest window in bytes that the socket buffers allow; inf for unlimited buffers."""
+        if self.socket_buffers is None or self.socket_buffers == "unlimited":
+            return math.inf
+        if isinstance(self.socket_buffers, SocketBuffers):
+            send, window = self.socket_buffers.send, self.socket_buffers.receive * 5 / 8
+        else:
+            send, window = _DEFAULT_WMEM, _MAX_WINDOW_BY_VERSION[self.socket_buffers]
+        return min(send, window)
 
     @property
     def has_loss_feedback(self) -> bool:

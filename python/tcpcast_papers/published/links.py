@@ -42,8 +42,8 @@ def frames_of(size_bytes: float) -> int:
 
 
 def flows(name: str, stack: str, count: int = 1, **more: Any) -> dict[str, Any]:
-    """Return a class of bulk flows over ``[link.bottleneck]``."""
-    tcp = {"stack": stack} | more.pop("tcp", {})
+    """Return a class of bulk flows over ``[link.bottleneck]``, with the buffers of Linux 5.15."""
+    tcp = {"stack": stack, "socket_buffers": "linux-5.15"} | more.pop("tcp", {})
     return {"name": name, "flows": count, "route": ["bottleneck"], "tcp": tcp} | more
 
 

@@ -31,7 +31,7 @@ def _single_flows(lines: Lines) -> Iterator[Cell]:
             continue
         frames = frames_of(1024 * float(line["buffer_kb"]))
         flow = flows("flow", _STACKS[line["cc"]], delay="0s", back_delay=f"{rtt:g}ms")
-        flow["tcp"]["handshake"] = "none"
+        flow["tcp"] |= {"handshake": "none", "socket_buffers": "unlimited"}
         yield Cell(
             (line["kernel"], line["cc"], line["buffer_kb"], line["rate_mbit"], line["rtt_ms"]),
             f"{line['cc']}, {line['buffer_kb']} kB",
@@ -153,7 +153,8 @@ def _router_buffers(lines: Lines) -> Iterator[Cell]:
     rate, bdp = 155.0, 1291
     for line in lines:
         half = f"{bdp * 1500 * 8 / rate / 1e3 / 2:.6g}ms"
-        many = flows("flows", "rfc-sack", int(line["flows"]), delay=half)
+        tcp = {"socket_buffers": "unlimited"}
+        many = flows("flows", "rfc-sack", int(line["flows"]), delay=half, tcp=tcp)
         bottleneck = {"rate": f"{rate:g}mbit", "buffer": f"{line['packets']}pkt"}
         yield Cell(
             (line["flows"], line["buffer_times_bdp_over_root_n"], line["packets"]),

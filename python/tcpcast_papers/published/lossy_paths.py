@@ -51,7 +51,11 @@ def _cells(lines: Lines) -> Iterator[Cell]:
                     "route": ["bottleneck"],
                     "back": ["acks"],
                     "delay": f"{delay:g}ms",
-                    "tcp": {"stack": _STACKS[line["control"]], "handshake": "none"},
+                    "tcp": {
+                        "stack": _STACKS[line["control"]],
+                        "handshake": "none",
+                        "socket_buffers": "linux-5.15",
+                    },
                 }
             ],
             "traffic": {

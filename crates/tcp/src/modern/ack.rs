@@ -146,7 +146,7 @@ impl Sender {
     /// Updates the window if the packet is the most recent one; returns whether it is.
     #[inline(always)]
     fn take_peer_window(&mut self, ack: &CumulativeAck, advanced: bool) -> bool {
-        let end = ack.ack + ack.window;
+        let end = ack.ack + ack.window.min(self.max_send_buffer);
         let newer = advanced
             || ack.seq > self.window_update_seq
             || (ack.seq == self.window_update_seq && end > self.allowed);

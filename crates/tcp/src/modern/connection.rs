@@ -176,7 +176,12 @@ impl Connection {
     pub(super) fn open(&mut self, now: Nanos, rtt: Nanos) {
         self.state = ConnectionState::Established;
         self.messages = 1;
-        self.sender.on_established(now, Some(rtt), self.stack.receiving.buffer, &self.stack);
+        self.sender.on_established(
+            now,
+            Some(rtt),
+            self.stack.receiving.initial_window(),
+            &self.stack,
+        );
         self.sender.init_window_update_seq(FIRST_BYTE);
         self.receiver.on_established(Some(rtt), None);
     }

@@ -94,6 +94,7 @@ const LINUX: Stack = Stack {
     timestamps: true,
     ecn: false,
     bounded_send_buffer: true,
+    max_send_buffer: u64::MAX,
     offload: true,
     idle_restart: true,
     no_delay: false,
@@ -114,6 +115,7 @@ const LINUX: Stack = Stack {
         extends_reported: true,
         reading: ApplicationReading::EachPacket,
         buffer: 1 << 40,
+        memory: None,
         window_growth: WINDOW_GROWTH,
     },
 };
@@ -153,6 +155,7 @@ const RFC_SACK: Stack = Stack {
         extends_reported: false,
         reading: ApplicationReading::EachPacket,
         buffer: 1 << 40,
+        memory: None,
         window_growth: 0,
     },
     ..LINUX

@@ -2,8 +2,10 @@
 
 mod delayed_ack;
 mod ecn_echo;
+mod window_autotuning;
 
 use self::delayed_ack::{AckDueTime, DelayedAckState, MIN_DELAY, QUICK_ACKS};
+use self::window_autotuning::WindowAutotuning;
 use super::reassembly::{InsertOutcome, ReassemblyQueue};
 use super::segment::{CumulativeAck, OutgoingAck, SackBlock, SackBlocks, Timestamps};
 use super::stack::{AckDelayRule, ApplicationReading, Stack};
@@ -73,6 +75,7 @@ pub struct Receiver {
     largest: u32,
     /// Remaining growth of the window up to the size of the buffer.
     growth: u64,
+    tuning: Option<WindowAutotuning>,
     echoes: bool,
     /// DCTCP: whether the last packet was marked.
     marked: bool,
@@ -87,11 +90,13 @@ impl Receiver {
     /// Creates the receiver of a connection whose first byte is `start`.
     #[must_use]
     pub fn new(start: u64, stack: &Stack) -> Self {
+        let memory = stack.receiving.memory;
+        let tuning = memory.map(|memory| WindowAutotuning::new(memory, start, stack));
         Self {
             reassembly: ReassemblyQueue::new(start, stack.receiving.extends_reported),
             acknowledged: start,
             read: start,
-            allowed: start + stack.receiving.buffer,
+            allowed: start + stack.receiving.initial_window(),
             due: AckDueTime::NONE,
             compressed: 0,
             uncompressed: 0,
@@ -106,7 +111,8 @@ impl Receiver {
                 read: AckDueTime::NONE,
             },
             largest: 536,
-            growth: stack.receiving.window_growth,
+            growth: if tuning.is_some() { 0 } else { stack.receiving.window_growth },
+            tuning,
             echoes: false,
             marked: false,
             earlier_ack: None,
@@ -267,6 +273,18 @@ impl Receiver {
         if stack.receiving.reading != ApplicationReading::OnRequest {
             self.read = self.reassembly.data_end();
         }
+        if self.tuning.is_some() {
+            self.grow_buffer(now, data.timestamps, stack);
+        }
+    }
+
+    /// Bytes that may arrive beyond the data read.
+    #[inline(always)]
+    fn space(&self, stack: &Stack) -> u64 {
+        match &self.tuning {
+            None => stack.receiving.buffer,
+            Some(tuning) => tuning.clamp - self.growth,
+        }
     }
 
     /// Whether a timestamp is older than the newest in-order one by more than Linux's tolerance
@@ -314,7 +332,7 @@ impl Receiver {
         let full = self.next_expected() - self.acknowledged > u64::from(self.largest);
         let quick = self.delay.quick > 0 && !self.delay.interactive;
         // Linux: whether the window would not be smaller than the advertised one.
-        let window_moves = self.read + stack.receiving.buffer >= self.allowed;
+        let window_moves = self.read + self.space(stack) >= self.allowed;
         let reading = stack.receiving.reading;
         let drained = reading == ApplicationReading::EachPacket
             && self.delay.pushed
@@ -387,11 +405,12 @@ impl Receiver {
     /// The application reads; the window update may be sent.
     pub fn on_read(&mut self, bytes: u64, stack: &Stack) {
         self.read = (self.read + bytes).min(self.reassembly.data_end());
-        let room = self.read + stack.receiving.buffer;
+        let space = self.space(stack);
+        let room = self.read + space;
         let waits = self.due.time_if_in_future().is_some();
         let drained = self.readable_bytes() == 0;
         let reopens = self.allowed < self.next_expected() + u64::from(self.largest)
-            && room >= self.next_expected() + stack.receiving.buffer / 2;
+            && room >= self.next_expected() + space / 2;
         if (waits && bytes > 0 && self.read_causes_ack(drained)) || reopens {
             self.due = AckDueTime::NOW;
         }
@@ -459,7 +478,7 @@ impl Receiver {
     /// Sends an acknowledgement of all in-order data.
     #[inline(always)]
     fn send_cumulative_ack(&mut self, stack: &Stack) -> CumulativeAck {
-        let room = self.read + stack.receiving.buffer;
+        let room = self.read + self.space(stack);
         self.allowed = self.allowed.max(room);
         let ack = self.cumulative_ack(stack);
         self.acknowledged = self.next_expected();

@@ -1,5 +1,6 @@
 //! The send buffer of a socket, and what its options change in a sender: see `socket_state`.
 
+use super::cc::path_model::MAX_BURST_BYTES;
 use super::offload::max_packets_per_buffer;
 use super::sender::Sender;
 use super::sender_event::SenderProbe;
@@ -17,6 +18,14 @@ const BUFFER_OVERHEAD: u64 = 1280;
 const PACKET_OVERHEAD: (u64, u64) = (640, 256);
 /// Windows up to this size (`TCP_MSS_DEFAULT`) are not halved to size a buffer.
 const MIN_HALVED_WINDOW: u64 = 536;
+
+/// Largest amount of data in a send buffer of `memory` bytes. Linux's `tcp_sendmsg_locked` checks
+/// for space once per buffer of segmentation offload, so the limit can be exceeded by one.
+pub(super) fn data_of_send_buffer(memory: u64, mss: u32) -> u64 {
+    let mss = u64::from(mss);
+    let buffer = (MAX_BURST_BYTES / mss).max(1) * mss;
+    memory.div_ceil(buffer + BUFFER_OVERHEAD) * buffer
+}
 
 impl Sender {
     /// Enables the state of sockets, and rate samples for any congestion control that may be

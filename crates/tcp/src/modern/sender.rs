@@ -99,6 +99,8 @@ pub struct Sender {
     pub(super) written: u64,
     /// End of the receiver's window.
     pub(super) allowed: u64,
+    /// Maximum of the data in the send buffer, in bytes.
+    pub(super) max_send_buffer: u64,
     /// Sequence number of the packet that advertised the window.
     pub(super) window_update_seq: u64,
     pub(super) chunk: OffloadChunk,
@@ -159,6 +161,7 @@ impl Sender {
             closed: false,
             fin_sent: false,
             allowed: start,
+            max_send_buffer: stack.max_send_buffer,
             window_update_seq: 0,
             window: CongestionWindow::new(stack.initial_window),
             phase: RecoveryPhase::Open,
@@ -221,7 +224,8 @@ impl Sender {
             }
             None => self.rtt.set_fallback_rto(stack),
         }
-        self.allowed = self.una + window;
+        self.max_send_buffer = stack.max_send_buffer;
+        self.allowed = self.una + window.min(stack.max_send_buffer);
         self.usage.since = now;
         self.last_sent = now;
     }

@@ -122,6 +122,36 @@ pub enum ApplicationReading {
     EachInstant,
 }
 
+/// Memory of a receive buffer that grows with the data that the application reads, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BufferMemory {
+    /// At the start of a connection: second value of `tcp_rmem`.
+    pub initial: u64,
+    /// Maximum: third value of `tcp_rmem`.
+    pub max: u64,
+    /// Share of the memory that is advertised, in 1/256: `tcp_adv_win_scale` or `scaling_ratio`.
+    pub advertised: u32,
+}
+
+impl BufferMemory {
+    /// Linux 5.15: half of at most 6 MiB is advertised.
+    pub const LINUX_5_15: Self = Self { initial: 131_072, max: 6 << 20, advertised: 128 };
+    /// Linux 6.18: at most 32 MiB, in which packets of 1500 bytes occupy 2304 bytes.
+    pub const LINUX_6_18: Self = Self { initial: 131_072, max: 32 << 20, advertised: 160 };
+
+    /// Window at the start of a connection, before packets show their share of the memory.
+    #[must_use]
+    pub fn initial_window(&self) -> u64 {
+        self.initial.min(self.max) / 2
+    }
+
+    /// Largest window.
+    #[must_use]
+    pub fn max_window(&self) -> u64 {
+        self.max / 256 * u64::from(self.advertised)
+    }
+}
+
 /// Rules of the receiving end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReceiverRules {
@@ -137,10 +167,20 @@ pub struct ReceiverRules {
     pub extends_reported: bool,
     /// Times at which the application reads.
     pub reading: ApplicationReading,
-    /// Bytes accepted beyond the data read.
+    /// Bytes accepted beyond the data read, unless the buffer grows.
     pub buffer: u64,
+    /// Memory of a buffer that grows; [`None`] for a buffer of constant size.
+    pub memory: Option<BufferMemory>,
     /// Initial growth of the advertised window in bytes: two packets per received packet.
     pub window_growth: u64,
+}
+
+impl ReceiverRules {
+    /// Window that a connection advertises at its start.
+    #[must_use]
+    pub fn initial_window(&self) -> u64 {
+        self.memory.map_or(self.buffer, |memory| memory.initial_window())
+    }
 }
 
 /// Rules of both ends of a connection.
@@ -171,6 +211,9 @@ pub struct Stack {
     /// The send buffer holds twice the largest window so far, which limits the outstanding data in
     /// a long recovery: Linux's `tcp_sndbuf_expand`, without the limit of `tcp_wmem`.
     pub bounded_send_buffer: bool,
+    /// Maximum of the data in the send buffer, in bytes: third value of `tcp_wmem`, without the
+    /// memory that buffers of segmentation offload need beside their data.
+    pub max_send_buffer: u64,
     /// Packets are sent in chunks, and a partial chunk may wait: Linux's segmentation offload.
     pub offload: bool,
     /// The window is halved per RTO of idle time, down to the initial window, and shrinks while the

@@ -3,8 +3,10 @@
 use super::cc::CongestionControlKind;
 use super::handshake::HandshakeKind;
 use super::presets::Preset;
+use super::send_buffer::data_of_send_buffer;
 use super::stack::{
-    AckDelayRule, PacingCondition, PacingRules, ReceiverRules, ReorderingThreshold, Stack,
+    AckDelayRule, BufferMemory, PacingCondition, PacingRules, ReceiverRules, ReorderingThreshold,
+    Stack,
 };
 use crate::packet_kind::{HEADER_BYTES, TIMESTAMP_BYTES};
 use serde::Deserialize;
@@ -69,6 +71,39 @@ enum PacingOption {
     Off,
 }
 
+/// Maximum memory of the buffers of a socket.
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum SocketBuffersOption {
+    /// The buffers limit nothing.
+    Unlimited,
+    /// The defaults of Linux 5.15.
+    #[serde(rename = "linux-5.15")]
+    Linux515,
+    /// The defaults of Linux 6.18.
+    #[serde(rename = "linux-6.18")]
+    Linux618,
+    /// Third values of `tcp_wmem` and `tcp_rmem` of Linux 6.18, in bytes.
+    Bytes { send: u64, receive: u64 },
+}
+
+/// Third value of `tcp_wmem` by default.
+const DEFAULT_WMEM: u64 = 4 << 20;
+
+impl SocketBuffersOption {
+    /// Memory of the send buffer and of the receive buffer.
+    fn memory(self) -> Option<(u64, BufferMemory)> {
+        match self {
+            Self::Unlimited => None,
+            Self::Linux515 => Some((DEFAULT_WMEM, BufferMemory::LINUX_5_15)),
+            Self::Linux618 => Some((DEFAULT_WMEM, BufferMemory::LINUX_6_18)),
+            Self::Bytes { send, receive } => {
+                Some((send, BufferMemory { max: receive, ..BufferMemory::LINUX_6_18 }))
+            }
+        }
+    }
+}
+
 /// A preset and its options. Windows in packets.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -99,6 +134,7 @@ pub(super) struct StackOptions {
     handshake: HandshakeKind,
     ecn: bool,
     pacing: PacingOption,
+    socket_buffers: SocketBuffersOption,
     /// Used only by MulTCP.
     virtual_flows: NonZeroU16,
 }
@@ -122,6 +158,10 @@ impl From<StackOptions> for ModernTcpConfig {
             timestamps: options.timestamps,
             ecn: options.ecn,
             pacing: options.pacing_rules(),
+            max_send_buffer: options
+                .socket_buffers
+                .memory()
+                .map_or(u64::MAX, |(send, _)| data_of_send_buffer(send, options.mss.get())),
             ..preset
         };
         // The network sets the remaining fields.
@@ -161,7 +201,9 @@ impl StackOptions {
         let bytes = |packets| u64::from(packets) * u64::from(self.mss.get());
         let buffer = self.receiver_window.map_or(preset.buffer, bytes);
         let window_growth = if self.receiver_window.is_some() { 0 } else { preset.window_growth };
-        ReceiverRules { delayed_acks, buffer, window_growth, ..preset }
+        let memory = self.socket_buffers.memory().map(|(_, receive)| receive);
+        let memory = memory.filter(|_| self.receiver_window.is_none());
+        ReceiverRules { delayed_acks, buffer, window_growth, memory, ..preset }
     }
 
     /// Keeps the threshold fixed if it is fixed in the preset.

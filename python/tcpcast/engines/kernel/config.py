@@ -49,6 +49,7 @@ _KERNEL_FIXED_KEYS = {
     "rto_granularity_s": ("rto_granularity", "the kernel's clock determines the granularity"),
     "delayed_acks": ("delayed_acks", "the kernel's receiver decides when to delay ACKs"),
     "limited_transmit": ("limited_transmit", "the kernel always uses limited transmit"),
+    "socket_buffers": ("socket_buffers", "the buffers of engine kernel are large enough"),
     "pacing": ("pacing", "the hosts of engine kernel have neither fq nor a limit of the rate"),
 }
 """TCP keys that the kernel determines: attribute, key, and the kernel's behaviour."""

@@ -349,11 +349,19 @@ def _tcp_config(group: Population) -> Config:
                 if isinstance(tcp.pacing, float)
                 else tcp.pacing or "internal"
             ),
+            "socket_buffers": _socket_buffers_config(tcp),
             "virtual_flows": tcp.virtual_flows or 1,
         }
         if tcp.is_modern
         else None,
     }
+
+
+def _socket_buffers_config(tcp: Tcp) -> str | Config:
+    buffers = tcp.socket_buffers or "unlimited"
+    if isinstance(buffers, str):
+        return buffers
+    return {"bytes": {"send": buffers.send, "receive": buffers.receive}}
 
 
 def _common_tcp_config(tcp: Tcp) -> Config:

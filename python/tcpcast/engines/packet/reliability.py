@@ -882,10 +882,8 @@ def _is_limited_without_loss(
     rtt_s = group.rtt_s if rtt is None else max(rtt.value, group.rtt_s)
     # Excludes start-up, in which the window opens, and the truncated last round trip.
     rounds = seconds / rtt_s - snapshot.units.replications
-    if (
-        rounds > 0
-        and rate * seconds >= MIN_FULL_SHARE * group.count * group.tcp.receiver_window * rounds
-    ):
+    window = min(group.tcp.receiver_window, group.tcp.max_window_bytes / group.payload_bytes)
+    if rounds > 0 and rate * seconds >= MIN_FULL_SHARE * group.count * window * rounds:
         return True
     utilisation = answer.metrics.get("utilisation")
     if utilisation is not None and utilisation.value >= MIN_FULL_SHARE:

@@ -1,0 +1,85 @@
+"""Socket buffers that grow: their maximum limits the window, short transfers are unaffected."""
+
+from typing import Any
+
+import pytest
+import tcpcast
+from tcpcast.errors import ScenarioError
+from tcpcast.scenario import Scenario
+from tcpcast.verdict import limit_of_answer
+
+RTT_S = 0.2
+
+
+def make_scenario(buffers: Any, **tcp: Any) -> Scenario:
+    return Scenario.from_dict(
+        {
+            "network": {"rtt": "200ms", "bottleneck": {"rate": "1gbit", "buffer": "100000pkt"}},
+            "traffic": {"kind": "bulk", "flows": 1},
+            "tcp": {"socket_buffers": buffers, **tcp},
+            "run": {"duration": "20s", "seed": 1, "warmup": "10s"},
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    ("buffers", "window_bytes"),
+    [
+        ("linux-5.15", 3 * 2**20),
+        ("linux-6.18", 4.18e6),  # tcp_wmem
+        ({"send": "64MiB", "receive": "8MiB"}, 5 * 2**20),
+        ({"send": "1MiB", "receive": "8MiB"}, 1.0426e6),
+    ],
+)
+def test_maximum_limits_the_rate(buffers: Any, window_bytes: float) -> None:
+    scenario = make_scenario(buffers)
+    (answer,) = tcpcast.run(scenario, ["packet"])
+    rate = answer.metrics["goodput_bps"]
+    assert rate.value == pytest.approx(8 * window_bytes / RTT_S, rel=0.02)
+    assert rate.low is not None
+    assert limit_of_answer(answer, scenario) == "window"
+
+
+def test_unlimited_buffers_are_the_default() -> None:
+    scenario = make_scenario("unlimited")
+    assert scenario == make_scenario("unlimited", stack="linux-cubic")
+    (answer,) = tcpcast.run(scenario, ["packet"])
+    assert answer.metrics["goodput_bps"].value > 9e8
+
+
+def test_receiver_window_replaces_the_growing_buffer() -> None:
+    (answer,) = tcpcast.run(make_scenario("linux-5.15", receiver_window=100), ["packet"])
+    rate = answer.metrics["goodput_bps"].value
+    assert rate == pytest.approx(8 * 100 * 1448 / RTT_S, rel=0.01)
+
+
+def test_short_transfer_takes_the_same_time_without_losses() -> None:
+    def seconds(buffers: str) -> float:
+        tables = {
+            "network": {"rtt": "60ms", "bottleneck": {"rate": "20mbit", "buffer": "1000pkt"}},
+            "traffic": {"kind": "transfers", "size": ["500KB"], "count": 20},
+            "tcp": {"socket_buffers": buffers},
+        }
+        (answer,) = tcpcast.run(Scenario.from_dict(tables), ["packet"])
+        return answer.metrics["completion_time_s"].value
+
+    assert seconds("linux-6.18") == pytest.approx(seconds("unlimited"), rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("buffers", "message"),
+    [
+        ("linux-4.4", 'write "unlimited", "linux-5.15" or "linux-6.18"'),
+        ({"send": "1MiB"}, "receive"),
+    ],
+)
+def test_bad_values_are_reported(buffers: Any, message: str) -> None:
+    with pytest.raises(ScenarioError, match=message):
+        make_scenario(buffers)
+
+
+def test_kernel_and_classic_stacks_refuse_the_key() -> None:
+    (answer,) = tcpcast.run(make_scenario("linux-6.18"), ["kernel"])
+    assert "tcp.socket_buffers: the buffers of engine kernel" in str(answer.not_applicable)
+    with pytest.raises(ScenarioError, match="rfc-newreno does not support this key"):
+        make_scenario("linux-6.18", stack="rfc-newreno")
