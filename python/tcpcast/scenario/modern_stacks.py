@@ -133,6 +133,14 @@ MODERN_STACKS = {
         why_not_in_linux="Linux has no TFRC for TCP",
         unvalidated_source="RFC 5348",
     ),
+    "prague": ModernStack(
+        "prague",
+        "TCP Prague (draft-briscoe-iccrg-prague-congestion-control) for L4S, with ECT(1)",
+        window_reduction="half the moving average of the share of marked packets",
+        keys=_LINUX | {"ecn": True},
+        why_not_in_linux="the mainline kernel has no TCP Prague",
+        unvalidated_source="draft-briscoe-iccrg-prague-congestion-control",
+    ),
 }
 """All modern stacks, in the order of documents and messages. Append new rows: the order determines
 the colours of figures."""

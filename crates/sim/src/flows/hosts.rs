@@ -59,6 +59,7 @@ impl SegmentSink for FlowSink<'_> {
         };
         let ecn = match segment.ecn {
             EcnCodepoint::NotCapable => Ecn::NotEct,
+            EcnCodepoint::Scalable => Ecn::Ect1,
             EcnCodepoint::Capable | EcnCodepoint::Marked => Ecn::Ect0,
         };
         let (token, parcel) = self.wire.parcels.add();

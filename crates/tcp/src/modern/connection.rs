@@ -628,7 +628,12 @@ impl Connection {
         segment.flags.fin = sent.fin;
         segment.flags.cwr = sent.cwr;
         segment.flags.psh = sent.push;
-        segment.ecn = if sent.ect { EcnCodepoint::Capable } else { EcnCodepoint::NotCapable };
+        // RFC 9331, section 4.1: an L4S sender marks retransmissions as well.
+        segment.ecn = match (self.stack.is_l4s(), sent.ect) {
+            (true, _) => EcnCodepoint::Scalable,
+            (false, true) => EcnCodepoint::Capable,
+            (false, false) => EcnCodepoint::NotCapable,
+        };
     }
 
     /// Fills in an acknowledgement, except for its SACK blocks.

@@ -60,6 +60,8 @@ presets! {
     Dctcp "dctcp" Stack { control: CongestionControlKind::Dctcp, ecn: true, ..LINUX },
     /// Linux with MulTCP, by default as two flows.
     Multcp "multcp" Stack { control: MULTCP, ..LINUX },
+    /// Linux with TCP Prague.
+    Prague "prague" Stack { control: CongestionControlKind::Prague, ecn: true, ..LINUX },
     /// Linux with TFRC.
     Tfrc "tfrc" Stack { control: CongestionControlKind::Tfrc, initial_window: 3, ..LINUX },
 }

@@ -17,8 +17,10 @@ pub enum EcnCodepoint {
     /// The sender does not use ECN.
     #[default]
     NotCapable,
-    /// ECT(0) or ECT(1).
+    /// ECT(0).
     Capable,
+    /// ECT(1): an L4S sender (RFC 9331, section 4.1).
+    Scalable,
     /// Congestion experienced.
     Marked,
 }

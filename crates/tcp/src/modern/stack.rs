@@ -278,11 +278,20 @@ impl Stack {
         AnyCongestionControl::new(self.control, &self.control_rules(), now, start, seed)
     }
 
-    /// Whether the receiver echoes each mark, as DCTCP requires: RFC 8257, section 3.2.
+    /// Whether the sender uses ECT(1): RFC 9331, section 4.1.
+    #[inline(always)]
+    #[must_use]
+    pub fn is_l4s(&self) -> bool {
+        self.ecn && self.control == CongestionControlKind::Prague
+    }
+
+    /// Whether the receiver echoes each mark, as DCTCP requires: RFC 8257, section 3.2. For Prague
+    /// this stands for accurate ECN, which gives the sender the same numbers.
     #[inline(always)]
     #[must_use]
     pub fn echoes_each_mark(&self) -> bool {
-        self.ecn && self.control == CongestionControlKind::Dctcp
+        self.ecn
+            && matches!(self.control, CongestionControlKind::Dctcp | CongestionControlKind::Prague)
     }
 }
 

@@ -45,7 +45,7 @@ impl Receiver {
             // Probably a retransmission, which is not ECN-capable.
             EcnCodepoint::NotCapable if self.seen_ect => self.enter_quick_ack_mode(2),
             EcnCodepoint::NotCapable => (),
-            EcnCodepoint::Capable => self.seen_ect = true,
+            EcnCodepoint::Capable | EcnCodepoint::Scalable => self.seen_ect = true,
         }
     }
 }
