@@ -67,6 +67,15 @@ class ModernStack(NamedTuple):
     unvalidated_source: str = ""
 
 
+_PRAGUE = ModernStack(
+    "prague",
+    "TCP Prague (draft-briscoe-iccrg-prague-congestion-control) for L4S, with ECT(1)",
+    window_reduction="half the moving average of the share of marked packets",
+    keys=_LINUX | {"ecn": True},
+    why_not_in_linux="the mainline kernel has no TCP Prague",
+    unvalidated_source="draft-briscoe-iccrg-prague-congestion-control",
+)
+
 MODERN_STACKS = {
     "linux-cubic": ModernStack(
         "cubic",
@@ -133,13 +142,10 @@ MODERN_STACKS = {
         why_not_in_linux="Linux has no TFRC for TCP",
         unvalidated_source="RFC 5348",
     ),
-    "prague": ModernStack(
-        "prague",
-        "TCP Prague (draft-briscoe-iccrg-prague-congestion-control) for L4S, with ECT(1)",
-        window_reduction="half the moving average of the share of marked packets",
-        keys=_LINUX | {"ecn": True},
-        why_not_in_linux="the mainline kernel has no TCP Prague",
-        unvalidated_source="draft-briscoe-iccrg-prague-congestion-control",
+    "prague": _PRAGUE,
+    # Without the rule for round-trip times below 25 ms.
+    "prague-2020": _PRAGUE._replace(
+        control_text="TCP Prague of August 2020, whose rate depends on short round-trip times"
     ),
 }
 """All modern stacks, in the order of documents and messages. Append new rows: the order determines

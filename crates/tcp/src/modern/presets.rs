@@ -1,6 +1,6 @@
 //! Named stacks, and the rules of common stacks.
 
-use super::cc::{CongestionControlKind, CubicOptions, WindowGrowthUnit};
+use super::cc::{CongestionControlKind, CubicOptions, PragueOptions, WindowGrowthUnit};
 use super::stack::{
     AckDelayRule, ApplicationReading, LossDetection, PacingRules, ReceiverRules,
     ReorderingThreshold, RttRule, Stack, WindowReduction,
@@ -15,9 +15,8 @@ macro_rules! presets {
     ($($(#[$doc:meta])+ $preset:ident $name:literal $stack:expr,)+) => {
         /// Named stacks.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-        #[serde(rename_all = "kebab-case")]
         pub enum Preset {
-            $($(#[$doc])+ $preset,)+
+            $($(#[$doc])+ #[serde(rename = $name)] $preset,)+
         }
 
         impl Preset {
@@ -60,8 +59,13 @@ presets! {
     Dctcp "dctcp" Stack { control: CongestionControlKind::Dctcp, ecn: true, ..LINUX },
     /// Linux with MulTCP, by default as two flows.
     Multcp "multcp" Stack { control: MULTCP, ..LINUX },
-    /// Linux with TCP Prague.
-    Prague "prague" Stack { control: CongestionControlKind::Prague, ecn: true, ..LINUX },
+    /// Linux with TCP Prague of June 2021.
+    Prague "prague" PRAGUE,
+    /// Linux with TCP Prague of August 2020.
+    Prague2020 "prague-2020" Stack {
+        control: CongestionControlKind::Prague(PragueOptions::V2020),
+        ..PRAGUE
+    },
     /// Linux with TFRC.
     Tfrc "tfrc" Stack { control: CongestionControlKind::Tfrc, initial_window: 3, ..LINUX },
 }
@@ -121,6 +125,9 @@ const LINUX: Stack = Stack {
         window_growth: WINDOW_GROWTH,
     },
 };
+
+const PRAGUE: Stack =
+    Stack { control: CongestionControlKind::Prague(PragueOptions::V2021), ecn: true, ..LINUX };
 
 const LINUX_RENO_CLASSIC: Stack = Stack {
     control: CongestionControlKind::Reno,

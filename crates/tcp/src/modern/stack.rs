@@ -282,7 +282,7 @@ impl Stack {
     #[inline(always)]
     #[must_use]
     pub fn is_l4s(&self) -> bool {
-        self.ecn && self.control == CongestionControlKind::Prague
+        self.ecn && matches!(self.control, CongestionControlKind::Prague(_))
     }
 
     /// Whether the receiver echoes each mark, as DCTCP requires: RFC 8257, section 3.2. For Prague
@@ -291,7 +291,10 @@ impl Stack {
     #[must_use]
     pub fn echoes_each_mark(&self) -> bool {
         self.ecn
-            && matches!(self.control, CongestionControlKind::Dctcp | CongestionControlKind::Prague)
+            && matches!(
+                self.control,
+                CongestionControlKind::Dctcp | CongestionControlKind::Prague(_)
+            )
     }
 }
 

@@ -24,7 +24,7 @@ pub use congestion_control::{
 pub use cubic::{CubicControl, CubicOptions};
 pub use dctcp::DctcpControl;
 pub use multcp::MulTcpControl;
-pub use prague::PragueControl;
+pub use prague::{PragueControl, PragueOptions};
 pub use reno::RenoControl;
 pub use tfrc::Tfrc;
 
@@ -91,7 +91,8 @@ controls! {
     /// RFC 8257.
     Dctcp: DctcpControl = DctcpControl::new(rules, start),
     /// draft-briscoe-iccrg-prague-congestion-control.
-    Prague: Box<PragueControl> = Box::new(PragueControl::new(rules, start)),
+    Prague(options: PragueOptions): Box<PragueControl> =
+        Box::new(PragueControl::new(options, rules, start)),
     /// MulTCP (Crowcroft and Oechslin, 1998), with the number of Reno flows that it emulates.
     MulTcp(flows: NonZeroU16): MulTcpControl = MulTcpControl::new(flows, rules),
     /// BBR version 1 as in Linux (draft-cardwell-iccrg-bbr-congestion-control-00).

@@ -4,7 +4,8 @@
 //! A mark reduces the window by `alpha / 2`, at most once per virtual RTT, where `alpha` is the moving
 //! average of the share of marked packets; unmarked packets grow it as in Reno. The window is a
 //! fraction, and its packets are paced. After 500 round trips, flows with an RTT below 25 ms behave as
-//! if it were 25 ms: they grow by `(RTT / 25 ms)^2` of Reno's increase, and react once per 25 ms.
+//! if it were 25 ms: they grow by `(RTT / 25 ms)^2` of Reno's increase, and react once per 25 ms. The
+//! kernel of August 2020 does not have this rule.
 
 use super::super::recovery_phase::PhaseName;
 use super::super::u128_division::divide_u128;
@@ -16,15 +17,29 @@ use tcpcast_link::time::{MILLISECOND, Nanos, SECOND};
 const ALPHA_GAIN: f64 = 1.0 / 16.0;
 /// Smallest window in packets.
 const MIN_WINDOW: u32 = 2;
-/// RTT that flows with a shorter one emulate.
-const TARGET_RTT: Nanos = 25 * MILLISECOND;
 /// Round trips after which flows emulate it: `prague_rtt_transition`.
 const TRANSITION_ROUNDS: u32 = 500;
+
+/// Rules that differ between versions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PragueOptions {
+    /// RTT that flows with a shorter one emulate: `prague_rtt_target`; 0 without
+    /// `prague_rtt_scaling`.
+    pub target_rtt: Nanos,
+}
+
+impl PragueOptions {
+    /// August 2020.
+    pub const V2020: Self = Self { target_rtt: 0 };
+    /// June 2021, and the draft.
+    pub const V2021: Self = Self { target_rtt: 25 * MILLISECOND };
+}
 
 /// Prague: see the module.
 #[derive(Clone, Copy, Debug)]
 pub struct PragueControl {
     mss: u32,
+    target_rtt: Nanos,
     /// Moving average of the share of marked packets; 1 until the first mark.
     alpha: f64,
     has_seen_mark: bool,
@@ -50,9 +65,10 @@ pub struct PragueControl {
 impl PragueControl {
     /// Creates the state of a new connection.
     #[must_use]
-    pub fn new(rules: &ControlRules, start: u64) -> Self {
+    pub fn new(options: PragueOptions, rules: &ControlRules, start: u64) -> Self {
         Self {
             mss: rules.mss,
+            target_rtt: options.target_rtt,
             alpha: 1.0,
             has_seen_mark: false,
             delivered: 0,
@@ -70,7 +86,7 @@ impl PragueControl {
 
     /// RTT that the flow emulates.
     fn virtual_rtt(&self, srtt: Nanos) -> Nanos {
-        if self.rounds >= TRANSITION_ROUNDS { srtt.max(TARGET_RTT) } else { srtt }
+        if self.rounds >= TRANSITION_ROUNDS { srtt.max(self.target_rtt) } else { srtt }
     }
 
     /// Reduces the window by `alpha / 2`.
@@ -202,7 +218,7 @@ mod tests {
             tick: 1,
             uses_sack: true,
         };
-        PragueControl::new(&rules, 0)
+        PragueControl::new(PragueOptions::V2021, &rules, 0)
     }
 
     /// Acknowledges a window of packets per round trip, of which `marked` are marked.
