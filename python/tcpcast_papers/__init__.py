@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from tcpcast_papers.report import Report
 
-PAPERS = ("engset", "pftk", "parallel", "fixed-point", "short", "kernel", "published")
+PAPERS = ("engset", "pftk", "parallel", "fixed-point", "short", "kernel", "published", "l4s")
 """Names of the papers that can be reproduced: their packages, with "-" instead of "_"."""
 
 

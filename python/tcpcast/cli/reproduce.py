@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from tcpcast.papers import Reproduction
 
-MEASUREMENTS = ("kernel", "published")
+MEASUREMENTS = ("kernel", "published", "l4s")
 """Names of the reproductions of measurements, to which users can add measurement files."""
 
 

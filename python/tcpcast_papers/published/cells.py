@@ -93,6 +93,8 @@ class CellSet:
         Converts the lines of the table to cells.
     set_up
         Paragraphs: source, set-up, and what the scenarios leave out.
+    package
+        Package whose folder ``data`` contains the table, if it is distributed.
     """
 
     name: str
@@ -101,6 +103,7 @@ class CellSet:
     table: str
     cells: Callable[[Lines], Iterator[Cell]]
     set_up: tuple[str, ...]
+    package: str = PACKAGE
 
     @property
     def section_title(self) -> str:
@@ -121,7 +124,7 @@ class CellSet:
                 for path in sorted(folder.glob(self.table)):
                     lines += _lines(path.read_bytes(), path.name)
         else:
-            packaged = files(PACKAGE).joinpath("data", self.table)
+            packaged = files(self.package).joinpath("data", self.table)
             if packaged.is_file():
                 lines = _lines(packaged.read_bytes(), self.table)
         try:

@@ -6,18 +6,20 @@ from typing import TYPE_CHECKING
 
 from tcpcast.errors import ScenarioError
 
-from tcpcast_papers.published import sections
 from tcpcast_papers.published.runs import QUICK, SETS, WHOLE, PublishedRuns, SampleSizes
+from tcpcast_papers.published.sections import SetSections
 from tcpcast_papers.runner import Paper
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
+    from tcpcast_papers.published.cells import CellSet
     from tcpcast_papers.report import Report
 
 
-def _preface(runs: PublishedRuns) -> list[str]:
+def preface(runs: PublishedRuns) -> list[str]:
+    """Return the paragraphs above the sections."""
     return [
         "Measurements of real TCP that others published, compared with engine packet under the "
         "published conditions. No constant of the simulator is fitted to them.",
@@ -33,8 +35,8 @@ PAPER: Paper[SampleSizes, PublishedRuns] = Paper(
     simulations=PublishedRuns,
     whole=WHOLE,
     quick=QUICK,
-    parts=(sections,),
-    preface=_preface,
+    parts=(SetSections(SETS),),
+    preface=preface,
 )
 
 
@@ -48,6 +50,8 @@ def reproduce(  # noqa: PLR0913 - those of every paper, and the measurements
     scenarios: Path | None = None,
     measurements: Sequence[Path] = (),
     cell: str = "",
+    paper: Paper[SampleSizes, PublishedRuns] = PAPER,
+    sets: tuple[CellSet, ...] = SETS,
 ) -> Report:
     """Simulate the cells of all sets, and write the page.
 
@@ -57,6 +61,8 @@ def reproduce(  # noqa: PLR0913 - those of every paper, and the measurements
         As for :meth:`tcpcast_papers.runner.Paper.reproduce`.
     measurements
         Folders with tables of the sets; default: the packaged tables.
+    paper, sets
+        Description of the page and its sets.
 
     Raises
     ------
@@ -66,19 +72,19 @@ def reproduce(  # noqa: PLR0913 - those of every paper, and the measurements
         As for :meth:`tcpcast_papers.runner.Paper.reproduce`.
     """
     for folder in measurements:
-        if not any((folder / each.table).is_file() for each in SETS):
-            names = ", ".join(each.table for each in SETS)
+        if not any((folder / each.table).is_file() for each in sets):
+            names = ", ".join(each.table for each in sets)
             raise ScenarioError(
                 f"--measurements {folder}: no measurement files; pass a folder with any of {names}"
             )
-    sizes = QUICK if quick else WHOLE
-    runs = PublishedRuns(sizes, threads, progress, folders=tuple(measurements))
-    report = PAPER.report(runs, output, quick=quick, force=force, scenarios=scenarios, cell=cell)
+    sizes = paper.quick if quick else paper.whole
+    runs = PublishedRuns(sizes, threads, progress, sets=sets, folders=tuple(measurements))
+    report = paper.report(runs, output, quick=quick, force=force, scenarios=scenarios, cell=cell)
     if measurements:
         # The known differences are those of the packaged cells.
         labels = {
             (*each.label, value.quantity)
-            for cell_set in SETS
+            for cell_set in sets
             for each in runs.cells_of(cell_set)
             for value in each.values
         }

@@ -101,14 +101,17 @@ def _metric(runs: Sequence[float]) -> Metric:
 
 @dataclass(slots=True)
 class PublishedRuns(Runs[SampleSizes]):
-    """The simulations of all sets.
+    """The simulations of sets.
 
     Parameters
     ----------
+    sets
+        The sets.
     folders
         Folders with tables of measurements; default: the packaged tables.
     """
 
+    sets: tuple[CellSet, ...] = SETS
     folders: tuple[Path, ...] = ()
     _cells: dict[str, tuple[Cell, ...]] = field(default_factory=dict)
 
@@ -121,7 +124,7 @@ class PublishedRuns(Runs[SampleSizes]):
 
     def request_all(self) -> None:
         """Request every cell, in decreasing order of work."""
-        jobs = [self._job(each, cell) for each in SETS for cell in self.cells_of(each)]
+        jobs = [self._job(each, cell) for each in self.sets for cell in self.cells_of(each)]
         for job in sorted(jobs, key=lambda job: -job.weight):
             self.request(job)
 

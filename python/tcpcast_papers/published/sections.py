@@ -1,8 +1,9 @@
-"""Sections of the page: the errors of all sets, each set, and the sign test."""
+"""Sections of a page of sets: the errors of all sets, each set, and the sign test."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from functools import partial
 from statistics import median
 from typing import TYPE_CHECKING
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING
 from tcpcast_papers.drawing import Plot, agreement_plot
 from tcpcast_papers.kernel.sections import digits_text, sign_test_row
 from tcpcast_papers.kernel.signs import NEGLIGIBLE_SHARE, sign_tests_of_groups
-from tcpcast_papers.published.runs import SETS, Comparison
+from tcpcast_papers.published.runs import Comparison
 from tcpcast_papers.reproduction import NotSelected, Printed, Row, Section, Tolerance
 
 if TYPE_CHECKING:
@@ -23,15 +24,10 @@ if TYPE_CHECKING:
 _WORST = 3
 
 
-def request(runs: PublishedRuns) -> None:
-    """Request every cell."""
-    runs.request_all()
-
-
 def _errors_section(runs: PublishedRuns, _: Path) -> Section:
     """Return the numbers of values inside, and the three worst cells of each set."""
     section = runs.section("Errors. Values inside the tolerance, and the worst cells of each set")
-    for each in SETS:
+    for each in runs.sets:
         groups: dict[str, list[Comparison]] = {}
         for line in runs.compare(each):
             groups.setdefault(line.value.quantity.partition(" of flow")[0], []).append(line)
@@ -107,7 +103,7 @@ def _sign_section(runs: PublishedRuns, _: Path) -> Section:
         ("set", "quantity", "group"),
     )
     sides: dict[tuple[str, ...], list[bool]] = {}
-    for each in SETS:
+    for each in runs.sets:
         for line in runs.compare(each):
             if abs(line.difference) >= NEGLIGIBLE_SHARE * line.tolerance:
                 group = (each.name, line.value.quantity, line.cell.group)
@@ -118,8 +114,19 @@ def _sign_section(runs: PublishedRuns, _: Path) -> Section:
     return section
 
 
-SECTIONS: tuple[Callable[[PublishedRuns, Path], Section], ...] = (
-    _errors_section,
-    *(partial(_set_section, cell_set=each) for each in SETS),
-    _sign_section,
-)
+@dataclass(frozen=True)
+class SetSections:
+    """Sections of a page about these sets."""
+
+    sets: tuple[CellSet, ...]
+
+    @staticmethod
+    def request(runs: PublishedRuns) -> None:
+        """Request every cell."""
+        runs.request_all()
+
+    @property
+    def SECTIONS(self) -> tuple[Callable[[PublishedRuns, Path], Section], ...]:  # noqa: N802
+        """The sections in order."""
+        of_sets = (partial(_set_section, cell_set=each) for each in self.sets)
+        return (_errors_section, *of_sets, _sign_section)

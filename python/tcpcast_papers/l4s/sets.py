@@ -1,0 +1,277 @@
+"""Sets of flows with and without L4S: columns of the tables, and the scenarios of their rows."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any
+
+from tcpcast_papers.kernel.agreement import AllowedDifference
+from tcpcast_papers.published.cells import Cell, CellSet, Lines, Value
+from tcpcast_papers.published.links import (
+    flows,
+    frames_of,
+    goodput_mbit,
+    link,
+    network,
+    packets,
+    share_percent,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tcpcast.answer import Answer
+
+_PACKAGE = "tcpcast_papers.l4s"
+
+_FQ_CODEL = {"kind": "fq_codel", "rules": "linux"}
+_ONE_QUEUE = {"kind": "codel", "rules": "linux"}
+_PIE = {"kind": "pie", "rules": "linux"}
+
+
+def _queue(buffer_packets: int, queue: dict[str, Any] | None = None) -> dict[str, Any]:
+    table: dict[str, Any] = {"buffer": f"{buffer_packets}pkt"}
+    return table if queue is None else table | {"queue": queue}
+
+
+_DUALPI2 = _queue(10000, {"kind": "dualpi2"})
+
+_HEIST_QUEUES = {
+    "dualpi2": _DUALPI2,
+    "pfifo(1000)": _queue(1001),
+    "fq_codel": _queue(10240, _FQ_CODEL),
+    "fq_codel(1q)": _queue(10240, _ONE_QUEUE),
+    "pie": _queue(1001, _PIE),
+}
+
+
+def _heist_stack(control: str) -> tuple[str, bool]:
+    """Return the stack of a control as "cubic-noecn", and whether it uses ECN."""
+    name, _, ecn = control.partition("-")
+    stack = "prague-2020" if name == "prague" else f"linux-{name}"
+    return stack, ecn != "noecn"
+
+
+def _heist(warmup_s: float, duration_s: float) -> Callable[[Lines], Iterator[Cell]]:
+    def cells(lines: Lines) -> Iterator[Cell]:
+        for line in lines:
+            if line["qdisc"] not in _HEIST_QUEUES:
+                continue
+            classes = []
+            for number in (1, 2):
+                stack, ecn = _heist_stack(line[f"cc{number}"])
+                half = f"{float(line[f'rtt{number}_ms']) / 2:g}ms"
+                classes.append(flows(f"flow-{number}", stack, delay=half, tcp={"ecn": ecn}))
+            first, second = float(line["mbps1"]), float(line["mbps2"])
+            rate = float(line["rate_mbit"])
+            bottleneck = link(rate, **_HEIST_QUEUES[line["qdisc"]])
+            label = (line["qdisc"], line["cc1"], line["rtt1_ms"], line["cc2"], line["rtt2_ms"])
+            controls = sorted({line["cc1"].partition("-")[0], line["cc2"].partition("-")[0]})
+            yield Cell(
+                label,
+                f"{line['qdisc']}, {' and '.join(controls)}",
+                network(bottleneck, classes, warmup_s=warmup_s, duration_s=duration_s),
+                (
+                    Value(
+                        "share of flow 1",
+                        "%",
+                        100 * first / (first + second),
+                        AllowedDifference(absolute=8),
+                        share_percent(),
+                    ),
+                ),
+                packets(rate, duration_s),
+            )
+
+    return cells
+
+
+_HEIST_COLUMNS = ("queue", "control 1", "RTT 1 (ms)", "control 2", "RTT 2 (ms)")
+
+RTT_FAIRNESS = CellSet(
+    "RTT fairness",
+    "Two flows of Prague and CUBIC with different RTTs",
+    _HEIST_COLUMNS,
+    "l4s_heist_s1_rtt_fairness.csv",
+    _heist(110, 170),
+    (
+        "heistp/l4s-tests, 2020, set S1: two flows at 50 Mbit/s, mean of 60 s late in 180 s, one "
+        "run. Kernel 5.4 of L4STeam with the Prague of August 2020, htb with the queue below it, "
+        "delay by netem on ingress. Accurate ECN is simulated as the echo of each mark.",
+    ),
+    _PACKAGE,
+)
+
+CLASSIC_QUEUES = CellSet(
+    "Classic queues",
+    "Prague beside classic flows in one queue without L4S",
+    _HEIST_COLUMNS,
+    "l4s_heist_s6_classic_aqm.csv",
+    _heist(20, 60),
+    (
+        "heistp/l4s-tests, 2020, set S6: mean of 40 s in 60 s behind queues with classic ECN, "
+        "which take Prague's ECT(1) for classic ECN (the concern of RFC 9331, section 5). FQ-CoDel "
+        "with one queue is simulated as CoDel.",
+    ),
+    _PACKAGE,
+)
+
+_SIMULA_STACKS = {
+    "prague": ("prague", True),
+    "cubic-ecn": ("linux-cubic", True),
+    "cubic": ("linux-cubic", False),
+    "reno": ("linux-reno", False),
+}
+_SIMULA_QUEUES = {
+    "dualpi2": _queue(40000, {"kind": "dualpi2", "classify": "any_ect"}),
+    "pie": _queue(1001, _PIE | {"target": "15ms", "update": "16ms"}),
+    "fqcodel": _queue(10240, _FQ_CODEL),
+}
+
+
+def _queue_delay_ms(index: int) -> Callable[[Answer], float]:
+    return lambda answer: 1e3 * float(answer.tables["by_class"]["queue_delay_mean_s"][index])
+
+
+def _rate_ratio(answer: Answer) -> float:
+    first, second = answer.tables["by_class"]["goodput_bps"]
+    return float(first) / float(second)
+
+
+def _simula(lines: Lines) -> Iterator[Cell]:
+    for line in lines:
+        sides = [side for side in "dr" if int(line[f"n_{side}"] or 0) and line[f"rtt_{side}_ms"]]
+        if line["set"] != "mixed_rtt" or not sides:
+            continue
+        rate = float(line["link_mbps"])
+        classes = []
+        for side in sides:
+            stack, ecn = _SIMULA_STACKS[line[f"flow_{side}"]]
+            half = f"{float(line[f'rtt_{side}_ms']) / 2:g}ms"
+            classes.append(flows(side, stack, delay=half, tcp={"ecn": ecn}))
+        values = [
+            Value(
+                f"queueing delay of class {side}",
+                "ms",
+                float(line[f"qdelay_ms_{side}_mean"]),
+                AllowedDifference(0.15, absolute=0.3),
+                _queue_delay_ms(index),
+            )
+            for index, side in enumerate(sides)
+        ]
+        if len(sides) == 2:
+            ratio = float(line["rate_ratio_d_over_r"])
+            values.insert(0, Value("rate ratio", "", ratio, AllowedDifference(0.1), _rate_ratio))
+        rtts = tuple(line[f"rtt_{side}_ms"] if side in sides else "-" for side in "dr")
+        yield Cell(
+            (line["aqm"], line["flow_d"], rtts[0], line["flow_r"], rtts[1]),
+            f"{line['aqm']}, {line['flow_d']} and {line['flow_r']}",
+            network(
+                link(rate, **_SIMULA_QUEUES[line["aqm"]]), classes, warmup_s=20, duration_s=120
+            ),
+            tuple(values),
+            packets(rate, 120),
+        )
+
+
+SIMULA = CellSet(
+    "DualPI2",
+    "Prague and CUBIC with ECN beside CUBIC and Reno, mixed RTTs",
+    ("queue", "class d", "RTT d (ms)", "class r", "RTT r (ms)"),
+    "dualpi2_simula.csv",
+    _simula,
+    (
+        "De Schepper, Albisser, Tilmans, Briscoe, Dual queue coupled AQM, arXiv 2209.01078: one "
+        "flow of each class at 40 Mbit/s. Kernel 5.10 of L4STeam with Prague v0.6 of June 2021; "
+        "htb with the queue below it, fq at the hosts. The cells with unresponsive traffic are "
+        "left out.",
+    ),
+    _PACKAGE,
+)
+
+_PAM_FAMILIES = {
+    "cubic_ecn": ("linux-cubic", True),
+    "cubic_noecn": ("linux-cubic", False),
+    "bbrv1_noecn": ("linux-bbr", False),
+    "bbrv3_noecn": ("bbr3", False),
+}
+"""Stack of the classic flow, and whether it uses ECN."""
+
+_PAM_QUEUES: dict[str, dict[str, Any]] = {
+    "FIFO": {},
+    "Codel": {"queue": _ONE_QUEUE},
+    "Codel_drop": {"queue": _ONE_QUEUE | {"ecn": False}},
+    "FQ_Codel": {"queue": _FQ_CODEL},
+    "pie_drop": {"queue": _PIE | {"target": "5ms", "ecn": False}},
+    "DualPI2": {"queue": {"kind": "dualpi2"}},
+}
+
+
+def _srtt_ms(index: int) -> Callable[[Answer], float]:
+    return lambda answer: 1e3 * float(answer.tables["by_class"]["rtt_mean_s"][index])
+
+
+def _pam(lines: Lines) -> Iterator[Cell]:
+    pairs: defaultdict[tuple[str, ...], dict[str, dict[str, str]]] = defaultdict(dict)
+    for line in lines:
+        is_pair = (line["n_l4s"], line["n_classic"], line["prague_fallback"]) == ("1", "1", "0")
+        if is_pair and line["group"] == "Prague vs Classic" and line["aqm"] in _PAM_QUEUES:
+            key = (line["family"], line["aqm"], line["buffer_bdp"], line["rtt_ms"])
+            pairs[key]["prague" if line["flow_cc"] == "prague" else "classic"] = line
+    rate = 100.0
+    for (family, aqm, buffer, rtt), pair in pairs.items():
+        if family not in _PAM_FAMILIES or len(pair) != 2:
+            continue
+        stack, ecn = _PAM_FAMILIES[family]
+        frames = frames_of(float(buffer) * rate * float(rtt) * 1000 / 8)
+        delay = f"{float(rtt) / 2:g}ms"
+        classes = [
+            flows("prague", "prague", delay=delay),
+            flows("classic", stack, delay=delay, tcp={"ecn": ecn}),
+        ]
+        values = []
+        for index, flow in enumerate(("prague", "classic")):
+            line = pair[flow]
+            values += [
+                Value(
+                    f"goodput of {flow}",
+                    "Mbit/s",
+                    float(line["tput_mbps_mean"]),
+                    AllowedDifference(0.1, absolute=5),
+                    goodput_mbit(index),
+                    float(line["tput_ci95"]),
+                ),
+                Value(
+                    f"smoothed RTT of {flow}",
+                    "ms",
+                    float(line["srtt_mean_ms"]),
+                    AllowedDifference(0.15, absolute=1),
+                    _srtt_ms(index),
+                    float(line["srtt_ci95"]),
+                ),
+            ]
+        yield Cell(
+            (family, aqm, buffer, rtt),
+            f"{family}, {aqm}",
+            network(link(rate, frames, **_PAM_QUEUES[aqm]), classes, duration_s=60),
+            tuple(values),
+            packets(rate, 60),
+        )
+
+
+PAM = CellSet(
+    "Pairs with Prague",
+    "Prague beside CUBIC, BBRv1 and BBRv3 behind six queues, PAM 2025",
+    ("classic flow", "queue", "buffer (BDP)", "RTT (ms)"),
+    "l4s_pam2025.csv",
+    _pam,
+    (
+        "PAM 2025, A Deployment of L4S: goodput and smoothed RTT of two flows at 100 Mbit/s, 10 "
+        "trials. Kernel 5.15 of L4STeam, 6.4 for BBRv3. Left out: BBRv2, BBRv3 with ECN, the "
+        "queues FQ and FQ-CoDel with a threshold for ECT(1), and the cells with several flows.",
+    ),
+    _PACKAGE,
+)
+
+SETS: tuple[CellSet, ...] = (RTT_FAIRNESS, CLASSIC_QUEUES, SIMULA, PAM)
+"""All sets, in the order of the page."""

@@ -1,0 +1,58 @@
+"""Measurements of L4S: every row of the tables becomes a scenario, and Prague agrees with them."""
+
+import csv
+from pathlib import Path
+
+import pytest
+from tcpcast.scenario import Scenario
+from tcpcast_papers.l4s.sets import CLASSIC_QUEUES, PAM, RTT_FAIRNESS, SETS, SIMULA
+from tcpcast_papers.published.cells import CellSet
+from tcpcast_papers.published.runs import PublishedRuns, SampleSizes
+
+
+@pytest.mark.parametrize("cell_set", SETS, ids=lambda each: each.name)
+def test_every_packaged_cell_is_a_scenario(cell_set: CellSet) -> None:
+    cells = cell_set.read(())
+    assert len(cells) == {RTT_FAIRNESS.name: 36, CLASSIC_QUEUES.name: 8}.get(cell_set.name, 0)
+    for cell in cells:
+        assert len(cell.label) == len(cell_set.columns)
+        assert Scenario.from_dict(cell.tables).measured
+
+
+def test_tables_of_other_sets_are_read_from_a_folder(tmp_path: Path) -> None:
+    simula = {"set": "mixed_rtt", "aqm": "dualpi2", "link_mbps": "40", "rate_ratio_d_over_r": "2"}
+    for side, stack in (("d", "prague"), ("r", "cubic")):
+        simula |= {f"n_{side}": "1", f"rtt_{side}_ms": "5", f"flow_{side}": stack}
+        simula[f"qdelay_ms_{side}_mean"] = "1"
+    pam = {"group": "Prague vs Classic", "family": "cubic_ecn", "aqm": "FIFO", "buffer_bdp": "2"}
+    pam |= {"rtt_ms": "10", "n_l4s": "1", "n_classic": "1", "prague_fallback": "0"}
+    pam |= {"tput_mbps_mean": "50", "tput_ci95": "1", "srtt_mean_ms": "20", "srtt_ci95": "1"}
+    for table, lines in (
+        (SIMULA.table, [simula, simula | {"n_r": ""}, simula | {"set": "overload"}]),
+        (PAM.table, [pam | {"flow_cc": control} for control in ("prague", "cubic")]),
+    ):
+        with (tmp_path / table).open("w", newline="") as file:
+            writer = csv.DictWriter(file, lines[0])
+            writer.writeheader()
+            writer.writerows(lines)
+    assert [len(cell.values) for cell in SIMULA.read([tmp_path])] == [3, 1]
+    (cell,) = PAM.read([tmp_path])
+    assert [value.measured for value in cell.values] == [50, 20, 50, 20]
+
+
+def test_prague_beside_cubic_behind_dualpi2_and_behind_one_classic_queue() -> None:
+    """Both were measured: half of the window with DualPI2, nearly all of the rate without L4S."""
+    named = {
+        ("dualpi2", "prague", "10", "cubic", "10"): RTT_FAIRNESS,
+        ("dualpi2", "prague", "80", "cubic", "80"): RTT_FAIRNESS,
+        ("pie", "prague", "20", "cubic-ecn", "20"): CLASSIC_QUEUES,
+    }
+    for label, cell_set in named.items():
+        (cell,) = (each for each in cell_set.read(()) if each.label == label)
+        sizes = SampleSizes(seeds=2, packets=1e9)
+        runs = PublishedRuns(sizes, 1, None, sets=(cell_set,))
+        runs._cells[cell_set.name] = (cell,)
+        runs.request_all()
+        runs.simulate()
+        (line,) = runs.compare(cell_set)
+        assert line.is_inside_tolerance, (label, line.own, line.value.measured)
