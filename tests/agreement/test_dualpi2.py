@@ -6,9 +6,14 @@ import pytest
 import tcpcast
 
 
-@pytest.mark.parametrize("coupling", [2, 8])
-def test_scalable_flow_waits_a_millisecond_and_shares_by_coupling(coupling: int) -> None:
-    queue = {"kind": "dualpi2", "classify": "any_ect", "coupling_factor": coupling}
+@pytest.mark.parametrize(
+    ("stack", "classify", "coupling"),
+    [("dctcp", "any_ect", 2), ("dctcp", "any_ect", 8), ("prague", "l4s_ect", 2)],
+)
+def test_scalable_flow_waits_a_millisecond_and_shares_by_coupling(
+    stack: str, classify: str, coupling: int
+) -> None:
+    queue = {"kind": "dualpi2", "classify": classify, "coupling_factor": coupling}
     tables: dict[str, Any] = {
         "name": "two flows",
         "network": {
@@ -17,7 +22,7 @@ def test_scalable_flow_waits_a_millisecond_and_shares_by_coupling(coupling: int)
         },
         "class": [
             {"name": stack, "traffic": {"kind": "bulk", "flows": 1}, "tcp": {"stack": stack}}
-            for stack in ("dctcp", "linux-cubic")
+            for stack in (stack, "linux-cubic")
         ],
         "run": {"duration": "60s", "warmup": "10s"},
     }

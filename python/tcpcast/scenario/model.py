@@ -265,7 +265,11 @@ class Scenario(Table):
                 "scenario: tables are nested too deeply; write fewer levels"
             ) from None
         self._input = _ScenarioInput(source, folder)
-        if not self.links and any(isinstance(p.traffic, FlowTraffic) for p in self.populations):
+        needs_links = any(
+            isinstance(group.traffic, FlowTraffic) or group.tcp.control == "prague"
+            for group in self.populations
+        )
+        if not self.links and needs_links:
             self._read_tables(expand_short_form(self), folder)
 
     @model_validator(mode="before")
