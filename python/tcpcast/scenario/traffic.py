@@ -279,7 +279,7 @@ StartRule = Annotated[
     Annotated[TimeDistribution, Tag("a-distribution")]
     | Annotated[list[Duration], Tag("a-list")]
     | Annotated[
-        Literal["within-rtt"],
+        Literal["within-rtt", "iperf3"],
         Choice("rule for start times"),
         BeforeValidator(reject_single_time),
         Tag("a-rule"),
@@ -292,7 +292,8 @@ class Bulk(Table):
     """Flows that always have data to send.
 
     ``start`` is a distribution of start times, a list with one time for each flow, or
-    ``"within-rtt"``: uniformly within one round-trip time.
+    ``"within-rtt"``: uniformly within one round-trip time, or ``"iperf3"``: all at once, after
+    ``iperf3 -P`` has connected one after another.
     """
 
     elsewhere: ClassVar[Mapping[str, str]] = OnOff.elsewhere
@@ -303,7 +304,8 @@ class Bulk(Table):
         default="within-rtt",
         alias="start",
         examples=[{"distribution": "uniform", "low": "0s", "high": "1s"}],
-        description="start times: a distribution, a list, or uniform within one RTT",
+        description="start times: a distribution, a list, uniform within one RTT, or iperf3: as "
+        "iperf3 -P, which connects one flow after another and then starts all",
     )
 
     @property
@@ -318,8 +320,13 @@ class Bulk(Table):
 
     @property
     def start(self) -> Distribution[Any] | list[float] | None:
-        """Distribution of start times, or a list in seconds, or None for uniform within one RTT."""
+        """Distribution of start times, or a list in seconds; None for a rule that needs the RTT."""
         return None if isinstance(self.start_rule, str) else self.start_rule
+
+    @property
+    def connects_in_turn(self) -> bool:
+        """Whether the flows connect one after another, and then start at once, as in iperf3."""
+        return self.start_rule == "iperf3"
 
 
 def _read_transfer_size(value: object, info: ValidationInfo) -> int:

@@ -47,24 +47,26 @@ def flows(name: str, stack: str, count: int = 1, **more: Any) -> dict[str, Any]:
     return {"name": name, "flows": count, "route": ["bottleneck"], "tcp": tcp} | more
 
 
-def network(
+def network(  # noqa: PLR0913 - one parameter per property of the runs
     bottleneck: dict[str, Any],
     classes: Sequence[dict[str, Any]],
     *,
     warmup_s: float = 0.0,
     duration_s: float,
     start_s: float = 0.0,
+    iperf3: bool = False,
 ) -> dict[str, Any]:
-    """Return a scenario of bulk flows that start within ``start_s`` seconds."""
-    start = {"distribution": "uniform", "low": "0s", "high": f"{start_s:g}s"}
+    """Return a scenario of bulk flows that start within ``start_s`` seconds, or as with iperf3."""
+    start: Any = {"distribution": "constant", "value": "0s"}
+    if start_s:
+        start = {"distribution": "uniform", "low": "0s", "high": f"{start_s:g}s"}
+    if iperf3:
+        start = "iperf3"
     return {
         "network": {"packet": "1500B", "ack": f"{ACK_BYTES}B"},
         "link": {"bottleneck": bottleneck},
         "class": list(classes),
-        "traffic": {
-            "kind": "bulk",
-            "start": start if start_s else {"distribution": "constant", "value": "0s"},
-        },
+        "traffic": {"kind": "bulk", "start": start},
         "run": {"warmup": f"{warmup_s:g}s", "duration": f"{duration_s:g}s"},
     }
 

@@ -121,7 +121,7 @@ def _fifty_flows(lines: Lines) -> Iterator[Cell]:
         yield Cell(
             (line["rate_mbit"], line["rtt_ms"], line["buffer_bdp"], line["n_bbr"]),
             f"{line['rate_mbit']} Mbit/s, {line['buffer_bdp']} BDP",
-            network(link(rate, frames), classes, duration_s=120, start_s=1),
+            network(link(rate, frames), classes, duration_s=120, iperf3=True),
             (
                 Value(
                     "share of BBR",

@@ -49,7 +49,7 @@ def _aqm_series(lines: Lines) -> Iterator[Cell]:
             flows(f"sender-{index}", stack, int(count), delay=f"{rtt / 2:g}ms")
             for index, (stack, count) in enumerate(zip(stacks, counts, strict=True), 1)
         ]
-        tables = network(link(rate, frames, **queue), classes, duration_s=_SECONDS)
+        tables = network(link(rate, frames, **queue), classes, duration_s=_SECONDS, iperf3=True)
         tables["probes"] = {"flows": [0]}
         measured = mean_over_runs(medians)
         yield Cell(

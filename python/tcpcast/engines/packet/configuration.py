@@ -459,9 +459,12 @@ def _traffic_config(group: Population, start: tuple[float, float] | None) -> Con
 
 def _start_and_stop_config(group: Population) -> Config:
     start = group.traffic.start if isinstance(group.traffic, Bulk) else None
-    if start is None:
+    if isinstance(group.traffic, Bulk) and group.traffic.connects_in_turn:
+        # The simulated handshake of all flows is that of the last one.
+        times: Config = {"times": [group.start_s + (group.count - 1) * group.rtt_s] * group.count}
+    elif start is None:
         ends = {"low": group.start_s, "high": group.start_s + group.rtt_s}
-        times: Config = {"drawn": {"distribution": "uniform", **ends}}
+        times = {"drawn": {"distribution": "uniform", **ends}}
     elif isinstance(start, list):
         times = {"times": list(start)}
     else:
