@@ -26,7 +26,7 @@ from typing import Any
 
 from corpus import Case, cases
 from tcpcast.cli import main as tcpcast
-from tcpcast.engines.kernel.config import path_configuration
+from tcpcast.engines.kernel.config import network_configuration
 from tcpcast.engines.kernel.config import run_arguments as kernel_arguments
 from tcpcast.scenario import Scenario
 
@@ -41,7 +41,7 @@ LEFT_OUT = frozenset({"wall_s", "digest", "host", "date"})
 
 CALLS: dict[str, Callable[[Any], Any]] = {
     "kernel": lambda scenario: kernel_arguments(Scenario.from_dict(scenario), 0),
-    "link": lambda scenario: path_configuration(Scenario.from_dict(scenario)),
+    "link": lambda scenario: network_configuration(Scenario.from_dict(scenario)),
 }
 """Functions that a case can call with a JSON document, by name."""
 

@@ -33,9 +33,24 @@ BASE: dict[str, Any] = {
 
 def kernel_scenario(**tables: Any) -> Scenario:
     """Return the base scenario with some tables merged in."""
+    kept = [key for key in BASE if tables.get(key, {}) is not None]
     return Scenario.from_dict(
-        {key: {**BASE[key], **tables.get(key, {})} if key != "name" else "k" for key in BASE}
+        {key: {**BASE[key], **tables.get(key, {})} if key != "name" else "k" for key in kept}
         | {key: value for key, value in tables.items() if key not in BASE}
+    )
+
+
+def line_scenario(*classes: dict[str, Any], **tables: Any) -> Scenario:
+    """Return classes on a line of 20 and 5 Mbit/s, with 10 ms for each way."""
+    paths = {"flows": 1, "route": ["down"], "back": ["up"], "delay": "10ms"}
+    return Scenario.from_dict(
+        {
+            "name": "line",
+            "link": {"down": {"rate": "20mbit"}, "up": {"rate": "5mbit"}},
+            "class": [{"name": entry["traffic"]["kind"], **paths, **entry} for entry in classes],
+            "run": BASE["run"],
+            **tables,
+        }
     )
 
 
@@ -56,6 +71,24 @@ REFUSED: dict[str, dict[str, Any]] = {
     "version 1": {"tcp": {"stack": "bbr3"}},
     "modern Linux": {"tcp": {"stack": "rfc-newreno"}},
     "tcp.handshake": {"tcp": {"stack": "linux-cubic", "handshake": "tls13"}},
+    "use two classes": {
+        "network": None,
+        "link": {"line": {"rate": "10mbit"}},
+        "class": [{"name": "c", "flows": 1, "route": ["line"], "delay": "5ms", "sends": "both"}],
+    },
+    "28 B to 1984 B": {
+        "network": None,
+        "link": {"line": {"rate": "10mbit"}},
+        "class": [
+            {
+                "name": "c",
+                "flows": 1,
+                "route": ["line"],
+                "delay": "5ms",
+                "traffic": {"kind": "messages", "size": "3000B", "interval": "20ms"},
+            }
+        ],
+    },
 }
 
 
@@ -93,9 +126,84 @@ def test_each_flow_has_the_options_and_delays_of_its_class() -> None:
     assert [flow["source"] for flow in flows] == [0, 1, 2]
     assert [flow["place"] for flow in flows] == [0, 0, 1]
     assert [flow["control"] for flow in flows] == ["cubic", "bbr", "bbr"]
-    assert {flow["initial_window"] for flow in flows} == {10}
+    # Each sender is a host of its own, and all receivers are one.
+    hosts = [asks["hosts"][flow["hosts"][0]] for flow in flows]
+    assert [host["route"] for host in hosts] == [(10, 200)] * 3
+    assert len({flow["hosts"][0] for flow in flows}) == 3
+    assert len({flow["hosts"][1] for flow in flows}) == 1
     # Streams of the packet engine, by seed and replication.
-    assert asks["draws"] == (1, 1)
+    assert (asks["config"]["seed"], asks["replication"]) == (1, 1)
+
+
+def test_ends_that_send_data_are_hosts_of_their_own() -> None:
+    scenario = line_scenario(
+        {"traffic": {"kind": "bulk"}, "sends": "client", "flows": 2},
+        {"traffic": {"kind": "requests", "answer": "10KB"}},
+        {"traffic": {"kind": "ping", "interval": "100ms"}},
+        {"traffic": {"kind": "bulk"}, "name": "ecn", "tcp": {"ecn": True}},
+    )
+    asks = run_arguments(scenario, 0)
+    hosts, (first, second, requests, ping, ecn) = asks["hosts"], asks["flows"]
+    users = [number for flow in asks["flows"] for number in flow["hosts"]]
+    # Servers of uploads are one host; so are clients without data and with the same settings.
+    assert first["hosts"][0] == second["hosts"][0] != requests["hosts"][0]
+    assert requests["hosts"][1] != ecn["hosts"][1]
+    assert [users.count(n) for n in (first["hosts"][1], requests["hosts"][0])] == [1, 1]
+    assert users.count(ping["hosts"][1]) == 1
+    assert [hosts[n]["side"] for n in first["hosts"]] == ["near", "far"]
+    assert (
+        dict(hosts[ecn["hosts"][1]]["sysctls"])["tcp_ecn"],
+        hosts[ping["hosts"][1]]["sysctls"],
+    ) == (
+        "1",
+        [],
+    )
+
+
+@pytest.mark.timed
+def test_idle_links_delay_pings_messages_and_requests_by_their_paths() -> None:
+    scenario = line_scenario(
+        {"traffic": {"kind": "ping", "interval": "50ms"}},
+        {"traffic": {"kind": "messages", "size": "500B", "interval": "20ms"}, "sends": "both"},
+        {"traffic": {"kind": "requests", "answer": "10KB", "pause": "0.1s"}},
+        {"traffic": {"kind": "stream", "rate": "2mbit", "segment": "1s"}},
+    )
+    answer = measured(scenario)
+    of = class_metrics(answer)
+    # Pings of 64 B take 20 ms, 0.026 ms and 0.102 ms; messages of 500 B 0.2 ms and 0.8 ms.
+    assert of["ping"]["delay_p50_s"].value == pytest.approx(0.0201, abs=0.0006)
+    assert 0.0102 <= of["messages"]["delay_p50_s"].value <= 0.0115
+    assert of["messages"]["message_loss_ratio"].value == 0
+    # At least a round trip and the transmission of the answer.
+    assert 0.024 < of["requests"]["latency_p50_s"].value < 0.06
+    assert of["stream"]["stall_ratio"].value == 0
+    table = answer.tables["by_link"]
+    assert list(table["link"]) == ["down", "up"]
+    assert (table["loss_ratio"] == 0).all()
+    assert (table["utilisation"] > 0.01).all()
+    pairs = answer.tables["by_link_class"]
+    assert set(zip(pairs["link"], pairs["class"], strict=True)) >= {
+        ("up", "ping"),
+        ("down", "ping"),
+    }
+
+
+@pytest.mark.timed
+def test_upload_fills_its_link_and_delays_the_others() -> None:
+    scenario = line_scenario(
+        {"traffic": {"kind": "bulk"}, "sends": "client"},
+        {"traffic": {"kind": "ping", "interval": "20ms"}},
+        link={"down": {"rate": "20mbit"}, "up": {"rate": "5mbit", "buffer": "50pkt"}},
+    )
+    answer = measured(scenario)
+    of = class_metrics(answer)
+    assert of["bulk"]["goodput_bps"].value == pytest.approx(5e6 * 1448 / 1500, rel=0.1)
+    # 50 packets take 120 ms.
+    assert 0.05 < of["ping"]["delay_p95_s"].value < 0.145
+    assert 0.05 < of["bulk"]["rtt_p95_s"].value < 0.16
+    [down, up] = answer.tables["by_link"]["utilisation"]
+    assert up > 0.9
+    assert down < 0.1
 
 
 @pytest.mark.timed
@@ -289,7 +397,7 @@ def test_capture_is_written_next_to_packet_engine_capture(tmp_path: Path) -> Non
     assert not answer.write_errors
 
 
-FLOW = [100, 0, 0, 100, 10**9, 0, 10**5, 10**9, 10, 0, 0, 0, 0, 10**6, 0]
+FLOW = [100, 0, 0, 100, 10**9, 0, 100, 0, 10**5, 10**9, 10, 0, 0, 0, 0, 10**6, 0, *([0] * 10)]
 """Changes of a flow's counters in a tenth of a second: 100 packets, 10 ms queueing each."""
 
 LATE = "this machine stalled for 6.7 % of the time"
@@ -300,9 +408,12 @@ def outcome_of(lateness: list[int], away_ns: int, distortion: str | None) -> Tra
     snapshots = [
         {
             "now_ns": index * 10**8,
-            "carried_bytes": index * 1500,
+            # Totals of the link, and of the class on it.
+            "links": [index * 10**8, index * 125_000, index * 125_000, *([0] * 11)],
             "flows": [[index * value for value in FLOW]],
-            "waits": [[500, 100]],
+            # Data packets of the headline link; the link itself is group 0.
+            "waits": [[1, 500, 100]],
+            "times": [],
         }
         for index in range(1, 80)
     ]

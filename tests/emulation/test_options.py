@@ -31,11 +31,37 @@ def link_config(links: list[dict[str, Any]], *arguments: str) -> dict[str, Any]:
 def test_link_has_the_simulator_configuration(links: list[dict[str, Any]]) -> None:
     given = link_config(links, "--rtt", "60ms", "--rate", "20mbit", "--", "ping", "-c", "3", "x")
     config = given["config"]
+    [path], [there, back] = config["classes"], config["links"]
     # Half of 60 ms minus the transmission of 1500 and 40 bytes at 20 Mbit/s, in each direction.
-    assert config["classes"][0]["forward_ns"] == config["classes"][0]["back_ns"] == 29_692_000
-    assert (config["bottleneck_bps"], config["buffer_pkts"]) == (20_000_000, 100)
+    assert path["delay_ns"] == path["back_delay_ns"] == 29_692_000
+    assert (path["routes"], path["back"]) == ([[0]], [[1]])
+    # Without a return link, both directions have the same rate, buffer and queue.
+    assert (there["rate"], there["limit_pkts"]) == ({"constant": 20_000_000}, 100)
+    assert back == there
     assert given["near"] == ["ping", "-c", "3", "x"]
-    assert (given["both_ways"], given["mtu"], given["sender"]) == (True, 1500, "near")
+    assert (given["mtu"], given["server"]) == (1500, "near")
+
+
+def test_only_the_forward_path_has_jitter_and_loss_of_data(links: list[dict[str, Any]]) -> None:
+    options = ["--rtt", "60ms", "--loss", "1%", "--ack-loss", "2%", "--jitter", "5ms"]
+    config = link_config(links, *options, "--sender", "far", "--", "true")
+    assert config["server"] == "far"
+    [path], *_ = config["config"]["classes"], config
+    there, back = (config["config"]["links"][path[key][0][0]] for key in ("routes", "back"))
+    assert (there["loss"]["model"], back["loss"]["model"]) == (
+        {"bernoulli": 0.01},
+        {"bernoulli": 0.02},
+    )
+    assert (there["jitter"] is None, back["jitter"]) == (False, None)
+
+
+def test_network_has_its_links_and_the_program_at_the_client(links: list[dict[str, Any]]) -> None:
+    given = link_config(links, "home", "--set", "link.up.queue=cake", "--", "true")
+    assert given["server"] == "far"
+    [path, *_], [down, up] = given["config"]["classes"], given["config"]["links"]
+    assert (path["routes"], path["back"]) == ([[0]], [[1]])
+    assert (down["queue"], list(up["queue"])) == ("drop-tail", ["cake"])
+    assert link_config(links, "home", "--sender", "near", "--", "true")["server"] == "near"
 
 
 def test_single_word_is_a_shell_command(
@@ -48,17 +74,19 @@ def test_single_word_is_a_shell_command(
 
 def test_options_override_the_scenario(links: list[dict[str, Any]], tmp_path: Path) -> None:
     given = link_config(links, "web-10mbit", "--rtt", "80ms", "--set", "network.packet=1000B", "--")
-    assert given["config"]["bottleneck_bps"] == 10_000_000
     assert given["mtu"] == 1000
-    # The links of sources and receivers become delays: a packet and its ack still take 80 ms.
-    (only,) = given["config"]["classes"]
-    there_and_back = only["forward_ns"] + only["back_ns"] + (1040 * 8 * 100)
-    assert there_and_back == pytest.approx(80e6, abs=4)
+    [only], config_links = given["config"]["classes"], given["config"]["links"]
+    rates = [config_links[at]["rate"]["constant"] for at in only["routes"][0]]
+    assert rates == [100_000_000, 10_000_000, 2_000_000]
+    # A packet and its ack take 80 ms; the links of sources and receivers only delay acks.
+    on_links_ns = sum(1000 * 8e9 / rate for rate in rates) + 40 * 8e9 / 10_000_000
+    delays_ns = only["delay_ns"] + only["back_delay_ns"]
+    assert delays_ns + on_links_ns == pytest.approx(80e6, abs=4)
     trace = tmp_path / "t"
     trace.write_text("1\n2\n")
     traced = link_config(links, "--rtt", "80ms", "--trace", str(trace), "--seed", "5")["config"]
     assert traced["seed"] == 5
-    assert traced["queue"]["managed"]["rate"]["opportunities"] == [(1, 1), (2, 1)]
+    assert [each["rate"]["opportunities"] for each in traced["links"]] == [[(1, 1), (2, 1)]] * 2
 
 
 @pytest.mark.parametrize(
@@ -76,10 +104,7 @@ def test_options_override_the_scenario(links: list[dict[str, Any]], tmp_path: Pa
             ["--rtt", "60ms", "--set", "network.packet=9000B"],
             'network.packet: "9000B" is too large',
         ),
-        (
-            ["--rtt", "60ms", "--set", "network.ingress.loss=1%"],
-            "network.ingress.loss: a link loses",
-        ),
+        (["parking-lot"], "the classes have several; keep the classes of one route"),
     ],
 )
 def test_invalid_options_are_rejected_by_name(

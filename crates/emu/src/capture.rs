@@ -1,13 +1,13 @@
 //! Captures the packets at one side of the link, without delaying the loop.
 
 use crate::namespace::thread_start_error;
-use crate::path::{LinkPort, LinkSide, PacketObserver};
+use crate::path::{LinkPort, LinkSide, PacketInTransit, PacketObserver};
 use std::io::{self, Write};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{Builder, JoinHandle};
 use std::time::{SystemTime, UNIX_EPOCH};
 use tcpcast_link::time::Nanos;
-use tcpcast_net::DropCause;
+use tcpcast_net::{DropCause, LinkId, Service};
 use tcpcast_wire::CaptureWriter;
 
 /// Bytes stored per packet: all headers with all options.
@@ -121,35 +121,40 @@ impl LinkCapture {
 }
 
 impl PacketObserver for LinkCapture {
-    fn on_enter(&mut self, now: Nanos, port: u16, packet: &[u8]) {
-        self.write_packet(now, port, packet);
+    fn on_enter(&mut self, now: Nanos, packet: &PacketInTransit, bytes: &[u8]) {
+        self.write_packet(now, packet.from, bytes);
     }
 
-    fn on_deliver(&mut self, now: Nanos, _due: Nanos, port: u16, packet: &[u8]) {
-        self.write_packet(now, port, packet);
+    fn on_deliver(&mut self, now: Nanos, _due: Nanos, packet: &PacketInTransit, bytes: &[u8]) {
+        self.write_packet(now, packet.to, bytes);
     }
 }
 
 /// Notifies both observers.
 impl<A: PacketObserver, B: PacketObserver> PacketObserver for (A, B) {
-    fn on_enter(&mut self, now: Nanos, port: u16, packet: &[u8]) {
-        self.0.on_enter(now, port, packet);
-        self.1.on_enter(now, port, packet);
+    fn on_enter(&mut self, now: Nanos, packet: &PacketInTransit, bytes: &[u8]) {
+        self.0.on_enter(now, packet, bytes);
+        self.1.on_enter(now, packet, bytes);
     }
 
-    fn on_drop(&mut self, now: Nanos, port: u16, packet: &[u8], cause: DropCause) {
-        self.0.on_drop(now, port, packet, cause);
-        self.1.on_drop(now, port, packet, cause);
+    fn on_link_entered(&mut self, link: LinkId, packet: &PacketInTransit, bytes: &[u8]) {
+        self.0.on_link_entered(link, packet, bytes);
+        self.1.on_link_entered(link, packet, bytes);
     }
 
-    fn on_transmitted(&mut self, from: u16, packet: &[u8], waited: Nanos, marked: bool) {
-        self.0.on_transmitted(from, packet, waited, marked);
-        self.1.on_transmitted(from, packet, waited, marked);
+    fn on_served(&mut self, link: LinkId, packet: &PacketInTransit, bytes: &[u8], of: &Service) {
+        self.0.on_served(link, packet, bytes, of);
+        self.1.on_served(link, packet, bytes, of);
     }
 
-    fn on_deliver(&mut self, now: Nanos, due: Nanos, port: u16, packet: &[u8]) {
-        self.0.on_deliver(now, due, port, packet);
-        self.1.on_deliver(now, due, port, packet);
+    fn on_drop(&mut self, link: LinkId, packet: &PacketInTransit, bytes: &[u8], of: DropCause) {
+        self.0.on_drop(link, packet, bytes, of);
+        self.1.on_drop(link, packet, bytes, of);
+    }
+
+    fn on_deliver(&mut self, now: Nanos, due: Nanos, packet: &PacketInTransit, bytes: &[u8]) {
+        self.0.on_deliver(now, due, packet, bytes);
+        self.1.on_deliver(now, due, packet, bytes);
     }
 
     fn on_clock_pause(&mut self, paused: Nanos) {
@@ -159,28 +164,16 @@ impl<A: PacketObserver, B: PacketObserver> PacketObserver for (A, B) {
 }
 
 /// Notifies the observer, if any.
-impl<O: PacketObserver> PacketObserver for Option<O> {
-    fn on_enter(&mut self, now: Nanos, port: u16, packet: &[u8]) {
-        if let Some(observer) = self {
-            observer.on_enter(now, port, packet);
+impl PacketObserver for Option<LinkCapture> {
+    fn on_enter(&mut self, now: Nanos, packet: &PacketInTransit, bytes: &[u8]) {
+        if let Some(capture) = self {
+            capture.on_enter(now, packet, bytes);
         }
     }
 
-    fn on_drop(&mut self, now: Nanos, port: u16, packet: &[u8], cause: DropCause) {
-        if let Some(observer) = self {
-            observer.on_drop(now, port, packet, cause);
-        }
-    }
-
-    fn on_transmitted(&mut self, from: u16, packet: &[u8], waited: Nanos, marked: bool) {
-        if let Some(observer) = self {
-            observer.on_transmitted(from, packet, waited, marked);
-        }
-    }
-
-    fn on_deliver(&mut self, now: Nanos, due: Nanos, port: u16, packet: &[u8]) {
-        if let Some(observer) = self {
-            observer.on_deliver(now, due, port, packet);
+    fn on_deliver(&mut self, now: Nanos, due: Nanos, packet: &PacketInTransit, bytes: &[u8]) {
+        if let Some(capture) = self {
+            capture.on_deliver(now, due, packet, bytes);
         }
     }
 }
@@ -206,13 +199,14 @@ mod tests {
 
     #[test]
     fn capture_stores_truncated_packets_of_one_side() {
-        let port = |side| LinkPort { side, address: Ipv4Addr::LOCALHOST, forward: 0, back: 0 };
+        let port = |side| LinkPort { side, address: Ipv4Addr::LOCALHOST };
+        let packet = |from, to| PacketInTransit { from, to, ..PacketInTransit::default() };
         let sink = Shared::default();
         let ports = [port(LinkSide::Near), port(LinkSide::Far)];
         let mut capture = LinkCapture::new(LinkSide::Far, &ports, sink.clone()).unwrap();
-        capture.on_enter(5, 0, &[0; 1500]);
-        capture.on_deliver(7, 6, 1, &[1; 1500]);
-        capture.on_enter(9, 1, &[2; 40]);
+        capture.on_enter(5, &packet(0, 1), &[0; 1500]);
+        capture.on_deliver(7, 6, &packet(0, 1), &[1; 1500]);
+        capture.on_enter(9, &packet(1, 0), &[2; 40]);
         capture.finish_writing().unwrap();
         let bytes = sink.0.lock().unwrap();
         assert_eq!(bytes.len(), 24 + 16 + SNAPLEN + 16 + 40);

@@ -1,11 +1,13 @@
 //! Runs programs at both ends of a link.
 
 use crate::capture::LinkCapture;
-use crate::forwarding::{ForwardingLoop, ForwardingResult, StopHandle};
+use crate::forwarding::{ForwardingLoop, ForwardingResult, SharedPaths, StopHandle};
 use crate::namespace::spawn_thread;
 use crate::nat::Nat;
 use crate::network::{DeviceKind, EmulatedHost, EmulatedNetwork};
-use crate::path::{EmulatedLink, LinkPort, LinkSide, ipv6_address_of_port};
+use crate::path::{
+    EmulatedPaths, LinkPort, LinkSide, PacketInTransit, PortPair, ipv6_address_of_port,
+};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, Signal, kill};
@@ -20,8 +22,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
-use tcpcast_link::time::Nanos;
-use tcpcast_net::LinkConfig;
+use tcpcast_net::{Network, RouteId};
 
 /// Address of the near end.
 pub const NEAR_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
@@ -44,12 +45,10 @@ const EXIT_NOT_FOUND: i32 = 127;
 /// Programs, and the link between them.
 #[derive(Debug)]
 pub struct LinkCommand {
-    /// Link from the near to the far end.
-    pub forward: LinkConfig,
-    /// Link from the far to the near end.
-    pub back: LinkConfig,
-    /// Propagation delay from near to far, and back.
-    pub delays: (Nanos, Nanos),
+    /// Links between both ends.
+    pub network: Network<PacketInTransit>,
+    /// Equal routes from the near to the far end, and back.
+    pub routes: [Vec<RouteId>; 2],
     /// Maximum packet size, including the IP header, bytes.
     pub mtu: u32,
     /// Program and arguments for the near end.
@@ -114,11 +113,17 @@ impl LinkCommand {
     /// # Errors
     /// [`LinkError`] describes the failure.
     pub fn run(self, lifeline: &OwnedFd) -> Result<LinkResult, LinkError> {
-        let (forward, back) = self.delays;
         let ports = vec![
-            LinkPort { side: LinkSide::Near, address: NEAR_ADDRESS, forward, back },
-            LinkPort { side: LinkSide::Far, address: FAR_ADDRESS, forward: 0, back: 0 },
+            LinkPort { side: LinkSide::Near, address: NEAR_ADDRESS },
+            LinkPort { side: LinkSide::Far, address: FAR_ADDRESS },
         ];
+        let pair = |(from, routes): (u16, Vec<RouteId>)| PortPair {
+            from,
+            to: 1 - from,
+            routes: routes.into_boxed_slice(),
+            hosts: None,
+        };
+        let pairs = (0..).zip(self.routes).map(pair).collect();
         let children = ChildProcesses::new(lifeline).map_err(LinkError::Loop)?;
         let (mut network, devices) =
             EmulatedNetwork::new(&ports, &vec![self.mtu; ports.len()], self.device)
@@ -126,13 +131,14 @@ impl LinkCommand {
         network.add_ipv6();
         let capture = self.capture.map(|(side, file)| LinkCapture::new(side, &ports, file));
         let mut capture = capture.transpose().map_err(LinkError::Loop)?;
-        let mut path = EmulatedLink::new(self.forward, self.back, ports, self.memory);
+        let mut paths = EmulatedPaths::new(self.network, ports, pairs, self.memory);
         let mut nat_guard = None;
         if let (Some(nat), Some(far)) = (self.nat, network.hosts.last()) {
-            path = path.with_far_default_route();
+            paths = paths.with_far_default_route();
             nat_guard = Some(nat.connect_far_end_to_host(far).map_err(LinkError::Network)?);
         }
-        let mut forwarding = ForwardingLoop::new(path, devices).map_err(LinkError::Loop)?;
+        let mut forwarding =
+            ForwardingLoop::new(SharedPaths::new(paths), devices).map_err(LinkError::Loop)?;
         let stop = StopHandle::new().map_err(LinkError::Loop)?;
         let (ended, outcome) = thread::scope(|scope| -> Result<_, LinkError> {
             let stop_handle = stop.clone();

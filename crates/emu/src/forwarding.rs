@@ -1,7 +1,7 @@
-//! The forwarding loop between devices and path, under the real clock.
+//! The forwarding loop between devices and paths, under the real clock.
 //!
 //! ```text
-//! read the clock -> read packets -> path -> write packets that have left -> sleep until the next
+//! read the clock -> read packets -> paths -> write packets that have left -> sleep until the next
 //! ```
 //!
 //! The loop sleeps until shortly before the next event and then polls the clock, because a timer
@@ -9,7 +9,7 @@
 
 use crate::clock::LinkClock;
 use crate::device::{Device, duplicate_poll_fd};
-use crate::path::{EmulatedLink, LinkReport, PacketInTransit, PacketObserver};
+use crate::path::{EmulatedPaths, LinkReport, PacketInTransit, PacketObserver};
 use crate::scheduling;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::eventfd::{EfdFlags, EventFd};
@@ -17,8 +17,8 @@ use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::{TimeSpec, TimeValLike};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 use tcpcast_link::time::{MICROSECOND, MILLISECOND, NEVER, Nanos};
 
@@ -79,9 +79,26 @@ pub struct ForwardingResult {
     pub cpu: Nanos,
 }
 
-/// Devices attached to a path, in the order of its ports.
+/// Paths that the loop shares with the thread that reports their counters.
+#[derive(Clone, Debug)]
+pub struct SharedPaths(Arc<Mutex<EmulatedPaths>>);
+
+impl SharedPaths {
+    /// Shares paths.
+    #[must_use]
+    pub fn new(paths: EmulatedPaths) -> Self {
+        Self(Arc::new(Mutex::new(paths)))
+    }
+
+    /// Waits for the paths; the loop waits in the meantime.
+    pub fn lock(&self) -> MutexGuard<'_, EmulatedPaths> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Devices attached to paths, in the order of their ports.
 pub struct ForwardingLoop {
-    path: EmulatedLink,
+    paths: SharedPaths,
     devices: Vec<Box<dyn Device>>,
     /// Descriptors of the devices.
     poll_fds: Vec<OwnedFd>,
@@ -99,11 +116,11 @@ impl ForwardingLoop {
     ///
     /// # Errors
     /// Fails if no descriptors are left.
-    pub fn new(path: EmulatedLink, devices: Vec<Box<dyn Device>>) -> io::Result<Self> {
+    pub fn new(paths: SharedPaths, devices: Vec<Box<dyn Device>>) -> io::Result<Self> {
         let waiting = devices.iter().map(|device| duplicate_poll_fd(&**device));
         Ok(Self {
             poll_fds: waiting.collect::<io::Result<_>>()?,
-            path,
+            paths,
             devices,
             clock: LinkClock::starting_at(0),
             began: Instant::now(),
@@ -142,9 +159,12 @@ impl ForwardingLoop {
             if self.clock.total_pause() > paused {
                 observer.on_clock_pause(self.clock.total_pause());
             }
-            self.read_devices(now, &polled, observer);
-            self.deliver_departures(observer);
-            let mut sleep = self.clock.plan_sleep_until(self.path.next_departure_bound());
+            let shared = self.paths.clone();
+            let mut paths = shared.lock();
+            self.read_devices(&mut paths, now, &polled, observer);
+            self.deliver_departures(&mut paths, observer);
+            let mut sleep = self.clock.plan_sleep_until(paths.next_departure_bound());
+            drop(paths);
             if sleep < NEVER {
                 // Reading and writing have used a part of the time.
                 let busy = self.host_time().saturating_sub(self.clock.elapsed());
@@ -161,29 +181,39 @@ impl ForwardingLoop {
         Ok(self.forwarding_result())
     }
 
-    fn read_devices(&mut self, now: Nanos, polled: &[PollFd], observer: &mut impl PacketObserver) {
+    fn read_devices(
+        &mut self,
+        paths: &mut EmulatedPaths,
+        now: Nanos,
+        polled: &[PollFd],
+        observer: &mut impl PacketObserver,
+    ) {
         for (port, end) in polled.iter().enumerate().take(self.devices.len()) {
             if end.any() != Some(true) {
                 continue;
             }
             self.received.clear();
             let device = &mut self.devices[port];
-            let read = device.receive(&mut self.path.slab, MAX_BATCH, &mut self.received);
+            let read = device.receive(&mut paths.slab, MAX_BATCH, &mut self.received);
             for cell in &self.received {
-                self.path.enter_packet(now, port as u16, *cell, observer);
+                paths.enter_packet(now, port as u16, *cell, observer);
             }
             for _ in 0..read.overruns {
-                self.path.count_packet_without_cell(port as u16);
+                paths.count_packet_without_cell(port as u16);
             }
         }
     }
 
-    fn deliver_departures(&mut self, observer: &mut impl PacketObserver) {
+    fn deliver_departures(
+        &mut self,
+        paths: &mut EmulatedPaths,
+        observer: &mut impl PacketObserver,
+    ) {
         let now = self.clock.now(self.host_time());
-        self.path.advance_to(now, observer);
+        paths.advance_to(now, observer);
         self.leaving.clear();
         while self.leaving.len() < MAX_BATCH {
-            let Some(packet) = self.path.take_departed_packet(now, observer) else { break };
+            let Some(packet) = paths.take_departed_packet(now, observer) else { break };
             self.leaving.push(packet);
         }
         // A device accepts many packets by one system call.
@@ -196,9 +226,9 @@ impl ForwardingLoop {
             let end = begin + self.cells.len();
             let device = &mut self.devices[usize::from(first.to)];
             self.lost.clear();
-            device.send(&mut self.path.slab, &self.cells, &mut self.lost);
+            device.send(&mut paths.slab, &self.cells, &mut self.lost);
             for (index, packet) in self.leaving[begin..end].iter().enumerate() {
-                self.path.count_and_release_packet(*packet, !self.lost.contains(&index));
+                paths.count_and_release_packet(*packet, !self.lost.contains(&index));
             }
             begin = end;
         }
@@ -212,7 +242,7 @@ impl ForwardingLoop {
             (usage.user_time().num_microseconds() + usage.system_time().num_microseconds()) * 1000
         });
         ForwardingResult {
-            path: self.path.current_report(),
+            path: self.paths.lock().current_report(),
             elapsed: self.clock.elapsed(),
             paused: self.clock.total_pause(),
             pause_count,

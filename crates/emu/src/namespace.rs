@@ -35,6 +35,14 @@ impl NetworkNamespace {
         &self.0
     }
 
+    /// Moves the calling thread to the namespace.
+    ///
+    /// # Errors
+    /// Fails if the caller may not enter namespaces.
+    pub(crate) fn enter(&self) -> io::Result<()> {
+        Ok(setns(&self.0, CloneFlags::CLONE_NEWNET)?)
+    }
+
     /// Runs `act` in the namespace on a new thread. Descriptors opened there, and programs started
     /// there, stay in the namespace.
     ///
@@ -45,7 +53,7 @@ impl NetworkNamespace {
         act: impl FnOnce() -> io::Result<T> + Send,
     ) -> io::Result<T> {
         run_on_new_thread(|| {
-            setns(&self.0, CloneFlags::CLONE_NEWNET)?;
+            self.enter()?;
             act()
         })
     }

@@ -51,7 +51,7 @@ fn write_direction_counters(
         ("machinery_drops", counters.host_drops),
         ("misaddressed", counters.misaddressed),
         ("marked", link.marked),
-        ("in_transit", counters.in_transit),
+        ("in_transit", counters.in_transit()),
         ("wait_mean_ns", waits.mean()),
         ("wait_p95_ns", waits.quantile(0.95)),
         ("wait_max_ns", waits.max()),

@@ -59,8 +59,9 @@ pub struct LinkCounters {
 }
 
 impl LinkCounters {
+    /// Adds a drop.
     #[inline]
-    pub(crate) fn count_drop(&mut self, cause: DropCause) {
+    pub fn count_drop(&mut self, cause: DropCause) {
         match cause {
             DropCause::Full => self.full_drops += 1,
             DropCause::Early => self.early_drops += 1,

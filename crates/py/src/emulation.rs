@@ -1,11 +1,11 @@
 //! Emulated links between network namespaces, for commands or for the flows of a scenario.
 
 #[cfg(target_os = "linux")]
-mod directions;
-#[cfg(target_os = "linux")]
 mod files;
 #[cfg(target_os = "linux")]
 mod link;
+#[cfg(target_os = "linux")]
+mod network;
 #[cfg(target_os = "linux")]
 mod sandboxed_run;
 #[cfg(target_os = "linux")]

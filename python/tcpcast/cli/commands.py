@@ -403,7 +403,8 @@ LINK = Command(
         CONTEXT_OPTION,
         replace(
             FILE,
-            help="Scenario that supplies [network] and run.seed; options override its keys.",
+            help="Scenario that supplies [network], or links and routes, and run.seed; options "
+            "override its keys.",
             default=None,
             completion=None,
         ),
@@ -441,9 +442,9 @@ LINK = Command(
         Option(
             "sender",
             "near|far",
-            "End that sends on the forward path.",
+            "End of the sender, or of the server in a network of links; default near, and far in a "
+            "network.",
             type=LinkEnd,
-            default="near",
         ),
         Option(
             "server_command",

@@ -12,7 +12,8 @@ from tcpcast.cli.commands import LINK
 from tcpcast.cli.streams import print_message
 from tcpcast.command_option import options_by_key
 from tcpcast.emulation.launch import run_link
-from tcpcast.engines.kernel.config import path_configuration
+from tcpcast.engines.kernel.config import network_configuration
+from tcpcast.engines.packet.configuration import to_nanoseconds
 from tcpcast.errors import MachineError, ScenarioError, TcpcastError, naming_options
 from tcpcast.output import atomic_file, check_file_is_writable
 from tcpcast.readable_units import rate_text, time_text
@@ -82,7 +83,7 @@ def link(  # noqa: PLR0913 - one parameter per option
     trace: str | None,
     jitter: str | None,
     reorder: bool,
-    sender: str,
+    sender: str | None,
     server_command: str | None,
     pcap: str | None,
     pcap_side: str,
@@ -101,14 +102,14 @@ def link(  # noqa: PLR0913 - one parameter per option
     for file_to_write in filter(None, (pcap, out)):
         check_file_is_writable(file_to_write, force=force)
     question = {
-        "config": path_configuration(scenario),
-        "both_ways": scenario.network.return_link is None,
-        "sender": sender,
+        "config": _link_configuration(scenario),
+        # A user of a network runs programs at the end of the client.
+        "server": sender or ("far" if scenario.links else "near"),
         "near": _program_arguments(context.args),
         "far": None if server_command is None else ["/bin/sh", "-c", server_command],
         "device": device,
         "nat": nat,
-        "mtu": scenario.network.packet_bytes,
+        "mtu": max(group.packet_bytes for group in scenario.populations),
         "most_bytes": MAX_BYTES,
     }
     outcome = _run_program(question, pcap, pcap_side, force=force)
@@ -170,24 +171,43 @@ def _link_tables(changed: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def _link_configuration(scenario: Scenario) -> dict[str, Any]:
+    """Return the simulator's configuration with the routes of both directions.
+
+    A bottleneck without a return link limits both directions equally.
+    """
+    config = network_configuration(scenario)
+    (path, *_), links = config["classes"], config["links"]
+    if not scenario.links and scenario.network.return_link is None:
+        forward, own_back = links[config["headline"]], [links[at] for at in path["back"][0]]
+        # Without a rate, a return link only loses acks.
+        loss = own_back[0]["loss"] if own_back else None
+        links.append({**forward, "loss": loss, "jitter": None, "delay_ns": 0})
+        path["back"] = [[len(links) - 1]]
+        # The link takes this time, which is part of the delay of the path without it.
+        path["back_delay_ns"] -= to_nanoseconds(
+            8 * scenario.network.ack / scenario.bottleneck.serial_bps
+        )
+    return config
+
+
 def _check_scenario_is_one_link(scenario: Scenario) -> None:
-    """Raise if a single link cannot emulate the scenario."""
-    network, only = scenario.network, "a link has only one bottleneck, between two ends"
+    """Raise if the scenario has no path between two ends."""
+    network = scenario.network
     errors = []
-    if network.hops:
-        errors.append(f"network.hop: {only}; use [network.bottleneck] instead")
     if scenario.cross:
         errors.append(
             "cross: a link generates no cross traffic; omit [[cross]], and run another program "
             "that sends this traffic"
         )
-    if scenario.classes:
+    if scenario.classes and not scenario.links:
         errors.append("class: a link has no classes of senders; omit [[class]]")
-    for name, own in (("ingress", network.ingress), ("egress", network.egress)):
-        if own.loss is not None:
-            errors.append(
-                f"network.{name}.loss: a link loses packets only at the bottleneck; omit this key"
-            )
+    routes = [(entry.route, entry.back) for entry in scenario.classes if scenario.links]
+    if any(each != routes[0] for each in routes):
+        errors.append(
+            "class: a link has one route in each direction, but the classes have several; keep the "
+            "classes of one route"
+        )
     if isinstance(scenario.bottleneck.loss_rule, RestOfRound):
         errors.append(
             "network.bottleneck.loss: a link has only independent loss, because it does not know "

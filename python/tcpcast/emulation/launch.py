@@ -35,8 +35,7 @@ def run_link(link: Mapping[str, Any]) -> LinkOutcome:
     ----------
     link
         Argument of ``_native.run_link``: ``config`` (the simulator's configuration),
-        ``both_ways``, ``sender``, ``near``, ``far``, ``device``, ``nat``, ``mtu``, ``capture``,
-        ``most_bytes``.
+        ``server``, ``near``, ``far``, ``device``, ``nat``, ``mtu``, ``capture``, ``most_bytes``.
 
     Raises
     ------

@@ -14,10 +14,13 @@ from tcpcast.errors import MachineError, WorkerDied
 
 FLOW_COUNTERS = (
     *("arrived", "queue_drops", "random_drops", "passed", "waited_ns", "marked"),
-    *("received_bytes", "rtt_sum_ns", "rtt_samples", "retransmitted"),
+    *("sent", "dropped_elsewhere", "received_bytes", "rtt_sum_ns", "rtt_samples", "retransmitted"),
     *("recoveries", "timeouts", "timeout_sequences", "busy_us", "limited_us"),
+    *("messages", "received", "delay_ns", "requests", "latency_ns"),
+    *("startups", "startup_ns", "stalls", "stalled_play_ns", "played_ns"),
 )
-"""Counters of each flow in a snapshot, in this order, since the start of the run."""
+"""Counters of each flow in a snapshot, in this order, since the start of the run. The first six
+count data packets at the headline link."""
 
 TRANSFER_COLUMNS = (
     *("flow", "number", "bytes", "opened_ns", "first_ns", "delivered_ns", "acked_ns"),
@@ -29,9 +32,11 @@ and times on the clock of the link."""
 LATENESS_BINS_S = (1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3)
 """Upper limits of the bins of the lateness histogram in seconds; the last bin is unlimited."""
 
-WAIT_STEP_S = 2e-5
-"""Step in seconds of the waiting times in a snapshot: ``waits`` holds pairs of a number of steps
-and a number of packets."""
+TIME_STEP_S = 2e-5
+"""Step in seconds of the times in a snapshot since the previous one: ``waits`` and ``times`` hold
+triples of a group, a number of steps and a number of packets. The groups of ``waits`` are the
+links, and the data packets of the headline link; those of ``times`` the kinds of times of each
+class."""
 
 
 @dataclass(slots=True)

@@ -74,12 +74,13 @@ REGISTRY: dict[str, EngineEntry] = {
     "kernel": EngineEntry(
         "tcpcast.engines.kernel",
         "kernel",
-        "this machine's own TCP over an emulated link, in real time",
-        "one bottleneck and at most 256 senders, on Linux; not run by default",
+        "this machine's own TCP over emulated links, in real time",
+        "one bottleneck, or links with routes; at most 256 senders; Linux; not run by default",
         MEASUREMENT_FAMILY,
         "within its 95 % intervals; not trusted if the machine was too busy",
         runs_by_default=False,
         any_packet_size=True,
+        has_links=True,
         plot_style=("black", 3),
     ),
 }

@@ -168,7 +168,7 @@ def expand_short_form(scenario: Scenario) -> dict[str, Any]:
         for on in group.route:
             table = on.link.model_dump(by_alias=True, exclude_none=True, exclude_defaults=True)
             table = {key: table[key] for key in Link.fields_by_key() if key in table}
-            if table:
+            if table or on.measured:
                 is_end = on.link in (group.ingress, group.egress)
                 name = f"{on.name}-{group.name}" if is_end and scenario.classes else on.name
                 route[name] = table if on.shared else table | {"each": SENDER}

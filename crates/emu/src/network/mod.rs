@@ -7,7 +7,7 @@ use crate::device::{
     disable_offloads,
 };
 use crate::namespace::NetworkNamespace;
-use crate::path::{LinkPort, LinkSide, ipv6_address_of_port};
+use crate::path::{LinkPort, ipv6_address_of_port};
 pub(crate) use netlink::RoutingSocket;
 use netlink_packet_route::AddressFamily;
 use netlink_packet_route::link::LinkAttribute;
@@ -20,8 +20,8 @@ pub(crate) const INTERFACE: &str = "link0";
 /// Length of the interface's transmit queue, packets.
 const TX_QUEUE_LENGTH: u32 = 10_000;
 
-/// Ring frames of 2 KiB for packets that wait for the link: total of the far host or of all near
-/// hosts, and minimum per host.
+/// Ring frames of 2 KiB for packets that wait for the links: total of the hosts of a side, and
+/// minimum per host.
 const RING_FRAMES: (usize, usize) = (8192, 512);
 
 /// Kind of device between a namespace and the link.
@@ -68,10 +68,10 @@ impl EmulatedNetwork {
     ) -> io::Result<(Self, Vec<Box<dyn Device>>)> {
         let device = device.unwrap_or_else(DeviceKind::best_available);
         let (mut hosts, mut devices) = (Vec::new(), Vec::new());
-        let near = ports.iter().filter(|port| port.side == LinkSide::Near).count().max(1);
+        let hosts_of = |side| ports.iter().filter(|port| port.side == side).count();
         for (number, (port, mtu)) in ports.iter().zip(mtus).enumerate() {
             let namespace = NetworkNamespace::new()?;
-            let share = if port.side == LinkSide::Near { near } else { 1 };
+            let share = hosts_of(port.side);
             let end = NewHostSettings { namespace: &namespace, address: port.address, mtu: *mtu };
             devices.push(device.create_device_to_host(
                 &end,

@@ -1,46 +1,57 @@
-//! The link: both directions as a network of two links, the ports on both sides, and the packets in
-//! a slab.
+//! The links between hosts as a network, the ports of the hosts, and the packets in a slab.
 //!
-//! All functions take the link's time `now`, and none does I/O. The caller reads packets into the
-//! slab's cells, passes them to [`EmulatedLink::enter_packet`], and delivers the packets that
-//! [`EmulatedLink::take_departed_packet`] returns. All events have exact link times, independent of
+//! All functions take the time `now`, and none does I/O. The caller reads packets into the slab's
+//! cells, passes them to [`EmulatedPaths::enter_packet`], and delivers the packets that
+//! [`EmulatedPaths::take_departed_packet`] returns. All events have exact times, independent of
 //! when the caller runs: overdue events are processed in order before new events.
 
 pub mod header;
 mod packet_slab;
+mod tcp_ack;
 
 pub use packet_slab::{HEADROOM, MAX_BYTES, PacketSlab};
 
 use header::{IpHeader, mark_congestion_experienced};
 use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use tcp_ack::TcpAck;
 use tcpcast_link::time::Nanos;
 use tcpcast_link::{Ecn, Packet};
 use tcpcast_net::{
-    DropCause, LinkConfig, LinkCounters, LinkId, Network, NetworkObserver, PacketAndByteCount,
-    RouteId, Service, TimeHistogram,
+    DropCause, LinkCounters, LinkId, Network, NetworkObserver, PacketAndByteCount, RouteId,
+    Service, TimeHistogram,
 };
 
-/// Side of the link.
+/// Side of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LinkSide {
-    /// Side of a scenario's senders.
+    /// Side of a scenario's servers.
     Near,
-    /// Side of a scenario's receivers.
+    /// Side of a scenario's clients.
     Far,
 }
 
-/// A namespace attached to the link.
+/// A namespace attached to the links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkPort {
-    /// Side of the link.
+    /// Side of the host.
     pub side: LinkSide,
     /// Destination address of its packets; for IPv6, [`ipv6_address_of_port`] of this address.
     pub address: Ipv4Addr,
-    /// Propagation delay to the far side; 0 for a far port.
-    pub forward: Nanos,
-    /// Propagation delay from the far side; 0 for a far port.
-    pub back: Nanos,
+}
+
+/// Routes of the packets from one port to another; packets between other ports are not sent.
+#[derive(Clone, Debug)]
+pub struct PortPair {
+    /// Port through which the packets enter.
+    pub from: u16,
+    /// Destination port.
+    pub to: u16,
+    /// Equal routes; the flow of a packet selects one.
+    pub routes: Box<[RouteId]>,
+    /// Source and destination host for disciplines that are fair among hosts; `None` to use the
+    /// addresses of the packets.
+    pub hosts: Option<[u32; 2]>,
 }
 
 /// Returns the IPv6 address of a port: its IPv4 address after a private prefix (RFC 4193).
@@ -49,28 +60,30 @@ pub fn ipv6_address_of_port(address: Ipv4Addr) -> Ipv6Addr {
     Ipv6Addr::from(0xfd00 << 112 | u128::from(u32::from(address)))
 }
 
-/// Receives notifications of packets on both sides.
+/// Receives notifications of packets; `bytes` is the IP packet.
 pub trait PacketObserver {
     /// A packet entered through a port at `now`.
-    fn on_enter(&mut self, _now: Nanos, _port: u16, _packet: &[u8]) {}
-    /// A packet that entered through a port was dropped.
-    fn on_drop(&mut self, _now: Nanos, _port: u16, _packet: &[u8], _cause: DropCause) {}
-    /// A packet that entered through a port was transmitted after queueing for `waited`.
-    fn on_transmitted(&mut self, _from: u16, _packet: &[u8], _waited: Nanos, _marked: bool) {}
-    /// A packet is delivered to a port at `now`; its due time was `due`.
-    fn on_deliver(&mut self, _now: Nanos, _due: Nanos, _port: u16, _packet: &[u8]) {}
-    /// The link's clock was paused; `paused` is the total pause.
+    fn on_enter(&mut self, _now: Nanos, _packet: &PacketInTransit, _bytes: &[u8]) {}
+    /// A packet entered a link.
+    fn on_link_entered(&mut self, _link: LinkId, _packet: &PacketInTransit, _bytes: &[u8]) {}
+    /// The departure of a packet from a link is known.
+    fn on_served(&mut self, _: LinkId, _packet: &PacketInTransit, _bytes: &[u8], _: &Service) {}
+    /// A link dropped a packet.
+    fn on_drop(&mut self, _: LinkId, _packet: &PacketInTransit, _bytes: &[u8], _: DropCause) {}
+    /// A packet is delivered at `now`; its due time was `due`.
+    fn on_deliver(&mut self, _now: Nanos, _due: Nanos, _: &PacketInTransit, _bytes: &[u8]) {}
+    /// The clock of the links was paused; `paused` is the total pause.
     fn on_clock_pause(&mut self, _total_pause: Nanos) {}
 }
 
 impl PacketObserver for () {}
 
-/// Counters of one direction.
+/// Counters of the packets from one side, over all links of their routes.
 ///
 /// entered = delivered + dropped + lost by the emulator + in transit
 #[derive(Clone, Debug, Default)]
 pub struct DirectionCounters {
-    /// Counters of the link.
+    /// Packets that entered, and their drops by cause; the other counters of links are 0.
     pub link: LinkCounters,
     /// Queueing delay of transmitted packets.
     pub waits: TimeHistogram,
@@ -83,20 +96,27 @@ pub struct DirectionCounters {
     pub misaddressed: u64,
     /// Lateness of deliveries.
     pub lateness: TimeHistogram,
+}
+
+impl DirectionCounters {
     /// Packets that are neither delivered nor dropped.
-    pub in_transit: u64,
+    #[must_use]
+    pub fn in_transit(&self) -> u64 {
+        let left = self.delivered.packets + self.link.dropped_packets() + self.host_drops;
+        self.link.entered.packets - left
+    }
 }
 
 /// A snapshot of the counters.
 #[derive(Clone, Debug)]
 pub struct LinkReport {
-    /// Near to far.
+    /// From near hosts.
     pub forward: DirectionCounters,
-    /// Far to near.
+    /// From far hosts.
     pub back: DirectionCounters,
 }
 
-/// A packet on the link: its cell and its ports.
+/// A packet in transit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PacketInTransit {
     /// Cell of the packet.
@@ -105,36 +125,52 @@ pub struct PacketInTransit {
     pub from: u16,
     /// Destination port.
     pub to: u16,
+    /// Number of the pair of both ports.
+    pub pair: u32,
+    /// Time at which the packet entered.
+    pub entered: Nanos,
 }
 
-/// A link with its ports.
+/// The links between ports.
 #[derive(Debug)]
-pub struct EmulatedLink {
+pub struct EmulatedPaths {
     /// Memory for packets.
     pub slab: PacketSlab,
     ports: Vec<LinkPort>,
     by_address: HashMap<IpAddr, u16>,
-    /// Port for packets of the near side whose destination no port has.
+    pairs: Vec<PortPair>,
+    by_ports: HashMap<(u16, u16), u32>,
+    /// Port for IPv4 packets whose destination no port has.
     default_port: Option<u16>,
     network: Network<PacketInTransit>,
-    /// Near to far, and back.
-    links: [LinkId; 2],
-    /// Routes of each near port in both directions.
-    routes: Vec<[RouteId; 2]>,
-    /// Counters of the emulator, in addition to those of the network.
+    /// Counters by side of the sender: near, far.
     counters: [DirectionCounters; 2],
     /// Packets that have left the network, with their due time.
     delivered: VecDeque<(Nanos, PacketInTransit, Ecn)>,
 }
 
-/// Receives the packets that leave the network, and notifies an observer of dropped packets.
+/// Receives the packets that leave the network, and notifies an observer.
 struct NetworkEnd<'a, O> {
     slab: &'a mut PacketSlab,
     delivered: &'a mut VecDeque<(Nanos, PacketInTransit, Ecn)>,
-    /// Links and their counters.
-    links: &'a [LinkId; 2],
+    ports: &'a [LinkPort],
+    pairs: &'a [PortPair],
     counters: &'a mut [DirectionCounters; 2],
     observer: &'a mut O,
+}
+
+impl<O> NetworkEnd<'_, O> {
+    fn counters_of(&mut self, packet: &PacketInTransit) -> &mut DirectionCounters {
+        &mut self.counters[direction_from(self.ports, packet.from)]
+    }
+
+    fn header_of(&self, packet: &PacketInTransit) -> Option<IpHeader> {
+        IpHeader::parse_ip(self.slab.packet(packet.cell))
+    }
+
+    fn ack_of(&self, packet: &PacketInTransit) -> Option<TcpAck> {
+        TcpAck::parse_ip(self.slab.packet(packet.cell))
+    }
 }
 
 impl<O: PacketObserver> NetworkObserver<PacketInTransit> for NetworkEnd<'_, O> {
@@ -142,54 +178,58 @@ impl<O: PacketObserver> NetworkObserver<PacketInTransit> for NetworkEnd<'_, O> {
         self.delivered.push_back((now, packet, ecn));
     }
 
-    fn on_dropped(&mut self, now: Nanos, _: LinkId, packet: PacketInTransit, cause: DropCause) {
-        // A packet that was lost behind the transmitter has a service.
-        report_transmission(self.slab, packet, self.observer);
-        self.observer.on_drop(now, packet.from, self.slab.packet(packet.cell), cause);
+    fn on_entered(&mut self, _: Nanos, link: LinkId, packet: &PacketInTransit) {
+        self.observer.on_link_entered(link, packet, self.slab.packet(packet.cell));
+    }
+
+    fn on_dropped(&mut self, _: Nanos, link: LinkId, packet: PacketInTransit, cause: DropCause) {
+        self.observer.on_drop(link, &packet, self.slab.packet(packet.cell), cause);
+        let counters = self.counters_of(&packet);
+        counters.link.count_drop(cause);
         self.slab.return_cell(packet.cell);
     }
 
+    fn on_served(&mut self, link: LinkId, packet: &PacketInTransit, service: &Service) {
+        let counters = self.counters_of(packet);
+        counters.waits.add_time(service.waited);
+        counters.link.marked += u64::from(service.marked);
+        self.observer.on_served(link, packet, self.slab.packet(packet.cell), service);
+    }
+
     fn hosts_of(&self, packet: &PacketInTransit) -> [u32; 2] {
-        IpHeader::parse_ip(self.slab.packet(packet.cell)).map_or([0, 0], |header| header.hosts)
+        let of_header = || self.header_of(packet).map_or([0, 0], |header| header.hosts);
+        self.pairs[packet.pair as usize].hosts.unwrap_or_else(of_header)
     }
 
     fn dscp_of(&self, packet: &PacketInTransit) -> u8 {
-        IpHeader::parse_ip(self.slab.packet(packet.cell)).map_or(0, |header| header.dscp)
+        self.header_of(packet).map_or(0, |header| header.dscp)
     }
 
-    fn on_served(&mut self, link: LinkId, packet: &PacketInTransit, service: &Service) {
-        self.counters[usize::from(link == self.links[1])].waits.add_time(service.waited);
-        self.slab.set_service(packet.cell, *service);
+    fn ecn_echo_of(&self, packet: &PacketInTransit) -> u8 {
+        self.ack_of(packet).map_or(0, |ack| ack.ecn_echo())
     }
-}
 
-/// Notifies an observer of a packet that was transmitted.
-fn report_transmission(
-    slab: &mut PacketSlab,
-    packet: PacketInTransit,
-    observer: &mut impl PacketObserver,
-) {
-    if let Some(Service { waited, marked, .. }) = slab.take_service(packet.cell) {
-        observer.on_transmitted(packet.from, slab.packet(packet.cell), waited, marked);
+    fn supersedes(&self, newer: &PacketInTransit, older: &PacketInTransit) -> bool {
+        let both = self.ack_of(newer).zip(self.ack_of(older));
+        newer.pair == older.pair && both.is_some_and(|(newer, older)| newer.supersedes(&older))
     }
 }
 
-impl EmulatedLink {
-    /// Creates an idle link between ports, near ports first. `max_bytes`: maximum memory for
+/// Direction of the packets from a port: 0 from the near side.
+fn direction_from(ports: &[LinkPort], port: u16) -> usize {
+    usize::from(ports[usize::from(port)].side == LinkSide::Far)
+}
+
+impl EmulatedPaths {
+    /// Creates idle paths over a network between pairs of ports. `max_bytes`: maximum memory for
     /// packets.
     #[must_use]
     pub fn new(
-        forward: LinkConfig,
-        back: LinkConfig,
+        network: Network<PacketInTransit>,
         ports: Vec<LinkPort>,
+        pairs: Vec<PortPair>,
         max_bytes: usize,
     ) -> Self {
-        let mut network = Network::default();
-        let links = [forward, back].map(|link| network.add_link(link));
-        let near = ports.iter().filter(|port| port.side == LinkSide::Near);
-        let mut route = |link, delay| network.add_route(&[link], delay, 0, u32::MAX);
-        let routes =
-            near.map(|port| [route(links[0], port.forward), route(links[1], port.back)]).collect();
         let addresses = |port: &LinkPort| {
             [IpAddr::from(port.address), ipv6_address_of_port(port.address).into()]
         };
@@ -197,11 +237,14 @@ impl EmulatedLink {
         Self {
             slab: PacketSlab::new(max_bytes),
             by_address: named.collect(),
+            by_ports: (0..)
+                .zip(&pairs)
+                .map(|(index, pair)| ((pair.from, pair.to), index))
+                .collect(),
             ports,
+            pairs,
             default_port: None,
             network,
-            links,
-            routes,
             counters: Default::default(),
             delivered: VecDeque::new(),
         }
@@ -215,22 +258,18 @@ impl EmulatedLink {
         self
     }
 
-    /// Returns the destination port of a packet from a side; `None` if there is none.
-    fn destination_port(&self, from: LinkSide, to: IpAddr) -> Option<u16> {
+    /// Destination port of a packet, and the number of the pair; `None` if there is none.
+    fn find_pair(&self, from: u16, to: IpAddr) -> Option<(u16, u32)> {
         let has = self.by_address.get(&to).copied();
         let out = self.default_port.filter(|_| has.is_none() && to.is_ipv4() && !to.is_multicast());
-        has.or(out).filter(|port| self.ports[usize::from(*port)].side != from)
+        let to = has.or(out)?;
+        Some((to, *self.by_ports.get(&(from, to))?))
     }
 
-    /// Ports of the link.
+    /// Ports of the hosts.
     #[must_use]
     pub fn ports(&self) -> &[LinkPort] {
         &self.ports
-    }
-
-    /// Direction of the packets from a port: 0 is forward.
-    fn direction_from(&self, port: u16) -> usize {
-        usize::from(self.ports[usize::from(port)].side == LinkSide::Far)
     }
 
     /// Processes the packet in a cell, which entered through a port at `now`. Times must not
@@ -242,38 +281,39 @@ impl EmulatedLink {
         cell: u32,
         observer: &mut impl PacketObserver,
     ) {
-        let direction = self.direction_from(port);
-        let packet = self.slab.packet(cell);
-        let bytes = packet.len() as u32;
-        let header = IpHeader::parse_ip(packet);
-        let from = self.ports[usize::from(port)].side;
-        let to = header.and_then(|header| self.destination_port(from, header.destination));
-        let (Some(header), Some(to)) = (header, to) else {
+        let direction = direction_from(&self.ports, port);
+        let bytes = self.slab.packet(cell);
+        let header = IpHeader::parse_ip(bytes);
+        let pair = header.and_then(|header| self.find_pair(port, header.destination));
+        let (Some(header), Some((to, pair))) = (header, pair) else {
             // IPv6 multicast to all neighbours of an interface is not sent over a link.
             if !header.is_some_and(|header| header.destination.is_multicast()) {
                 self.counters[direction].misaddressed += 1;
             }
             return self.slab.return_cell(cell);
         };
-        observer.on_enter(now, port, packet);
+        let token = PacketInTransit { cell, from: port, to, pair, entered: now };
+        let length = bytes.len() as u32;
+        observer.on_enter(now, &token, bytes);
+        self.counters[direction].link.entered.count_packet(length);
         self.advance_to(now, observer);
-        let token = PacketInTransit { cell, from: port, to };
-        let packet = Packet::new(token, header.flow, bytes).with_ecn(header.ecn);
-        let route = self.routes[usize::from(port.min(to))][direction];
-        let Self { network, slab, delivered, links, counters, .. } = self;
-        let end = &mut NetworkEnd { slab, delivered, links, counters, observer };
+        let packet = Packet::new(token, header.flow, length).with_ecn(header.ecn);
+        let routes = &self.pairs[pair as usize].routes;
+        let route = routes[header.flow as usize % routes.len()];
+        let Self { network, slab, delivered, ports, pairs, counters, .. } = self;
+        let end = &mut NetworkEnd { slab, delivered, ports, pairs, counters, observer };
         network.send(now, route, packet, end);
     }
 
     /// Counts a packet of a port that was lost because no cell was available or large enough.
     pub fn count_packet_without_cell(&mut self, port: u16) {
-        let direction = self.direction_from(port);
-        self.counters[direction].link.entered.packets += 1;
-        self.counters[direction].host_drops += 1;
+        let counters = &mut self.counters[direction_from(&self.ports, port)];
+        counters.link.entered.packets += 1;
+        counters.host_drops += 1;
     }
 
-    /// Returns the next packet that left the link. The caller must deliver it at `now` and call
-    /// [`EmulatedLink::count_and_release_packet`].
+    /// Returns the next packet that left the links. The caller must deliver it at `now` and call
+    /// [`EmulatedPaths::count_and_release_packet`].
     pub fn take_departed_packet(
         &mut self,
         now: Nanos,
@@ -283,23 +323,22 @@ impl EmulatedLink {
         if ecn == Ecn::Ce {
             mark_congestion_experienced(self.slab.packet_mut(packet.cell));
         }
-        let direction = self.direction_from(packet.from);
+        let direction = direction_from(&self.ports, packet.from);
         self.counters[direction].lateness.add_time(now - due);
-        report_transmission(&mut self.slab, packet, observer);
-        observer.on_deliver(now, due, packet.to, self.slab.packet(packet.cell));
+        observer.on_deliver(now, due, &packet, self.slab.packet(packet.cell));
         Some(packet)
     }
 
-    /// Processes all events up to `now`; called before [`EmulatedLink::take_departed_packet`].
+    /// Processes all events up to `now`; called before [`EmulatedPaths::take_departed_packet`].
     pub fn advance_to(&mut self, now: Nanos, observer: &mut impl PacketObserver) {
-        let Self { network, slab, delivered, links, counters, .. } = self;
-        network.advance_to(now, &mut NetworkEnd { slab, delivered, links, counters, observer });
+        let Self { network, slab, delivered, ports, pairs, counters, .. } = self;
+        let end = &mut NetworkEnd { slab, delivered, ports, pairs, counters, observer };
+        network.advance_to(now, end);
     }
 
     /// Called after a device has accepted (`accepted`) or rejected a packet.
     pub fn count_and_release_packet(&mut self, packet: PacketInTransit, accepted: bool) {
-        let direction = self.direction_from(packet.from);
-        let counters = &mut self.counters[direction];
+        let counters = &mut self.counters[direction_from(&self.ports, packet.from)];
         if accepted {
             counters.delivered.count_packet(self.slab.packet(packet.cell).len() as u32);
         } else {
@@ -318,26 +357,25 @@ impl EmulatedLink {
     /// Returns the current counters.
     #[must_use]
     pub fn current_report(&self) -> LinkReport {
-        let on_links = self.network.packets_on_links();
-        let [forward, back] = [0, 1].map(|direction| {
-            let (id, counters) = (self.links[direction], &self.counters[direction]);
-            let mut of_link = self.network.link(id).counters(0);
-            of_link.entered.packets += counters.link.entered.packets;
-            let is_here = |packet: &PacketInTransit| self.direction_from(packet.from) == direction;
-            let left = self.delivered.iter().filter(|(_, packet, _)| is_here(packet)).count();
-            DirectionCounters {
-                link: of_link,
-                in_transit: on_links[id.index()] + left as u64,
-                ..counters.clone()
-            }
-        });
+        let [forward, back] = self.counters.clone();
         LinkReport { forward, back }
     }
 
-    /// Bytes that the forward direction could have sent by then, if its rate varies.
-    #[must_use]
-    pub fn capacity_bytes_until(&self, until: Nanos) -> Option<u64> {
-        self.network.link(self.links[0]).varying_capacity_bytes_until(until)
+    /// The network, with the occupancy of all queues up to `now`, or up to the next event if it is
+    /// earlier; and this time.
+    pub fn network_at(
+        &mut self,
+        now: Nanos,
+        observer: &mut impl PacketObserver,
+    ) -> (&Network<PacketInTransit>, Nanos) {
+        let Self { network, slab, delivered, ports, pairs, counters, .. } = self;
+        let end = &mut NetworkEnd { slab, delivered, ports, pairs, counters, observer };
+        let until = now.min(network.next_time());
+        let links: Vec<LinkId> = network.links().map(|(link, _)| link).collect();
+        for link in links {
+            network.update_occupancy(link, until, end);
+        }
+        (network, until)
     }
 }
 

@@ -1,7 +1,5 @@
 //! Reusable cells of fixed size for packets: memory is limited, and packets are not copied.
 
-use tcpcast_net::Service;
-
 /// Bytes per cell: a packet of the usual 1500 bytes and a device's header.
 pub const CELL_BYTES: usize = 2048;
 /// Bytes before a packet in its cell, for a link-layer header.
@@ -15,8 +13,6 @@ const CHUNK_CELLS: usize = 512;
 pub struct PacketSlab {
     chunks: Vec<Box<[u8]>>,
     lengths: Vec<u16>,
-    /// Transmission of each packet that has been transmitted.
-    services: Vec<Option<Service>>,
     free: Vec<u32>,
     max: usize,
 }
@@ -26,8 +22,7 @@ impl PacketSlab {
     #[must_use]
     pub fn new(max_bytes: usize) -> Self {
         let max = (max_bytes / CELL_BYTES).clamp(CHUNK_CELLS, u32::MAX as usize);
-        let (chunks, lengths, services) = (Vec::new(), Vec::new(), Vec::new());
-        Self { chunks, lengths, services, free: Vec::new(), max }
+        Self { chunks: Vec::new(), lengths: Vec::new(), free: Vec::new(), max }
     }
 
     /// Takes a cell with unspecified contents; `None` if all are in use.
@@ -48,7 +43,6 @@ impl PacketSlab {
         }
         self.chunks.push(vec![0; CHUNK_CELLS * CELL_BYTES].into_boxed_slice());
         self.lengths.resize(end, 0);
-        self.services.resize(end, None);
         self.free.extend((begin as u32..end as u32).rev());
     }
 
@@ -81,18 +75,6 @@ impl PacketSlab {
     #[inline]
     pub fn set_length(&mut self, cell: u32, bytes: usize) {
         self.lengths[cell as usize] = bytes.min(MAX_BYTES) as u16;
-    }
-
-    /// Records the transmission of the packet in a cell.
-    #[inline]
-    pub fn set_service(&mut self, cell: u32, service: Service) {
-        self.services[cell as usize] = Some(service);
-    }
-
-    /// Takes the transmission of the packet in a cell; `None` if it was not transmitted.
-    #[inline]
-    pub fn take_service(&mut self, cell: u32) -> Option<Service> {
-        self.services[cell as usize].take()
     }
 
     /// Returns the packet in a cell.

@@ -3,11 +3,13 @@
 use super::*;
 use std::num::NonZeroU64;
 use tcpcast_link::loss::{LinkLossConfig, LinkLossState, LossModel};
-use tcpcast_link::queue::{BufferLimits, CodelConfig, FqCodelConfig, QueueConfig};
+use tcpcast_link::queue::{
+    AckFilter, BufferLimits, CakeConfig, CodelConfig, FqCodelConfig, QueueConfig,
+};
 use tcpcast_link::random::RandomStream;
-use tcpcast_link::time::{MILLISECOND, NEVER};
+use tcpcast_link::time::{MILLISECOND, NEVER, SECOND};
 use tcpcast_link::transmit::TokenBucketConfig;
-use tcpcast_net::Jitter;
+use tcpcast_net::{Jitter, LinkConfig};
 use tcpcast_wire::ZeroPayloadSegment;
 
 const NEAR: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
@@ -17,18 +19,30 @@ fn direction(rate_bps: u64, limits: BufferLimits) -> LinkConfig {
     LinkConfig::drop_tail(NonZeroU64::new(rate_bps), limits, 0)
 }
 
-fn port(side: LinkSide, address: Ipv4Addr, forward: Nanos, back: Nanos) -> LinkPort {
-    LinkPort { side, address, forward, back }
+/// Paths between near ports and the last port, over one link in each direction, with the delays of
+/// each near port.
+fn paths(links: [LinkConfig; 2], near: &[(Ipv4Addr, Nanos, Nanos)]) -> EmulatedPaths {
+    let mut network = Network::default();
+    let links = links.map(|link| network.add_link(link));
+    let far = near.len() as u16;
+    let mut ports = Vec::new();
+    let mut pairs = Vec::new();
+    for (from, (address, forward, back)) in (0..).zip(near) {
+        ports.push(LinkPort { side: LinkSide::Near, address: *address });
+        for (from, to, link, delay) in [(from, far, 0, *forward), (far, from, 1, *back)] {
+            let routes = Box::new([network.add_route(&[links[link]], delay, 0, u32::MAX)]);
+            pairs.push(PortPair { from, to, routes, hosts: None });
+        }
+    }
+    ports.push(LinkPort { side: LinkSide::Far, address: FAR });
+    EmulatedPaths::new(network, ports, pairs, 1 << 20)
 }
 
 /// A forward direction of 12 Mbit/s, where 1500 bytes take 1 ms, an unlimited back direction, and
 /// 10 ms delay each way.
-fn path(forward: LinkConfig) -> EmulatedLink {
-    let ports = vec![
-        port(LinkSide::Near, NEAR, 10 * MILLISECOND, 10 * MILLISECOND),
-        port(LinkSide::Far, FAR, 0, 0),
-    ];
-    EmulatedLink::new(forward, direction(0, BufferLimits::default()), ports, 1 << 20)
+fn path(forward: LinkConfig) -> EmulatedPaths {
+    let links = [forward, direction(0, BufferLimits::default())];
+    paths(links, &[(NEAR, 10 * MILLISECOND, 10 * MILLISECOND)])
 }
 
 /// Records packets by time and identification.
@@ -40,14 +54,14 @@ struct Recorder {
 }
 
 impl PacketObserver for Recorder {
-    fn on_enter(&mut self, _now: Nanos, _port: u16, _packet: &[u8]) {
+    fn on_enter(&mut self, _now: Nanos, _packet: &PacketInTransit, _bytes: &[u8]) {
         self.entered += 1;
     }
-    fn on_drop(&mut self, _now: Nanos, _port: u16, packet: &[u8], cause: DropCause) {
-        self.dropped.push((identification(packet), cause));
+    fn on_drop(&mut self, _: LinkId, _packet: &PacketInTransit, bytes: &[u8], cause: DropCause) {
+        self.dropped.push((identification(bytes), cause));
     }
-    fn on_deliver(&mut self, _now: Nanos, due: Nanos, port: u16, packet: &[u8]) {
-        self.left.push((due, port, identification(packet)));
+    fn on_deliver(&mut self, _now: Nanos, due: Nanos, packet: &PacketInTransit, bytes: &[u8]) {
+        self.left.push((due, packet.to, identification(bytes)));
     }
 }
 
@@ -68,12 +82,12 @@ fn packet(number: u16, to: Ipv4Addr, codepoint: u8) -> Vec<u8> {
     bytes
 }
 
-fn in_transit(path: &EmulatedLink) -> [u64; 2] {
+fn in_transit(path: &EmulatedPaths) -> [u64; 2] {
     let LinkReport { forward, back } = path.current_report();
-    [forward.in_transit, back.in_transit]
+    [forward.in_transit(), back.in_transit()]
 }
 
-fn enter(path: &mut EmulatedLink, recorder: &mut Recorder, now: Nanos, from: u16, bytes: &[u8]) {
+fn enter(path: &mut EmulatedPaths, recorder: &mut Recorder, now: Nanos, from: u16, bytes: &[u8]) {
     let cell = path.slab.take_cell().unwrap();
     path.slab.cell_memory_mut(cell)[..bytes.len()].copy_from_slice(bytes);
     path.slab.set_length(cell, bytes.len());
@@ -81,7 +95,7 @@ fn enter(path: &mut EmulatedLink, recorder: &mut Recorder, now: Nanos, from: u16
 }
 
 /// Delivers all packets that left by `until`, at that time.
-fn drain(path: &mut EmulatedLink, recorder: &mut Recorder, until: Nanos) {
+fn drain(path: &mut EmulatedPaths, recorder: &mut Recorder, until: Nanos) {
     path.advance_to(until, recorder);
     while let Some(packet) = path.take_departed_packet(until, recorder) {
         path.count_and_release_packet(packet, true);
@@ -112,13 +126,10 @@ fn packets_are_serialised_and_delayed_independent_of_polling() {
 #[test]
 fn directions_and_ports_have_separate_delays() {
     let second = Ipv4Addr::new(10, 0, 0, 2);
-    let ports = vec![
-        port(LinkSide::Near, NEAR, 30 * MILLISECOND, 5 * MILLISECOND),
-        port(LinkSide::Near, second, 10 * MILLISECOND, 20 * MILLISECOND),
-        port(LinkSide::Far, FAR, 0, 0),
-    ];
     let unlimited = || direction(0, BufferLimits::default());
-    let mut path = EmulatedLink::new(unlimited(), unlimited(), ports, 1 << 20);
+    let near =
+        [(NEAR, 30 * MILLISECOND, 5 * MILLISECOND), (second, 10 * MILLISECOND, 20 * MILLISECOND)];
+    let mut path = paths([unlimited(), unlimited()], &near);
     let mut recorder = Recorder::default();
     enter(&mut path, &mut recorder, 0, 0, &packet(1, FAR, 0));
     enter(&mut path, &mut recorder, 1, 1, &packet(2, FAR, 0));
@@ -290,4 +301,65 @@ fn default_port_receives_unknown_destinations_from_near_side() {
     enter(&mut path, &mut recorder, 0, 1, &packet(3, elsewhere, 0));
     drain(&mut path, &mut recorder, 10 * MILLISECOND);
     assert_eq!(recorder.left, [(10 * MILLISECOND, 1, 1)]);
+}
+
+/// A chain of acknowledgements in front of CAKE, which filters those that the last one supersedes.
+#[test]
+fn ack_filter_of_cake_drops_superseded_acks() {
+    let cake = CakeConfig { ack_filter: AckFilter::Aggressive, ..CakeConfig::default() };
+    for (queue, expected) in [(QueueConfig::DropTail, 0), (QueueConfig::Cake(cake), 8)] {
+        // 40 bytes take 32 ms.
+        let config = LinkConfig { queue, ..direction(10_000, BufferLimits::default()) };
+        let mut path = path(config);
+        for number in 0..10 {
+            let mut ack = packet(number, FAR, 0);
+            ack.truncate(40);
+            ack[28..32].copy_from_slice(&(1000 + 100 * u32::from(number)).to_be_bytes());
+            ack[33] = tcpcast_wire::ACK;
+            enter(&mut path, &mut Recorder::default(), u64::from(number), 0, &ack);
+        }
+        assert_eq!(path.current_report().forward.link.superseded, expected);
+        assert_eq!(in_transit(&path), [10 - expected, 0]);
+    }
+}
+
+/// Packets follow one of the routes of their ports over several links.
+#[test]
+fn flows_are_distributed_over_equal_routes() {
+    let mut network = Network::default();
+    let limits = BufferLimits::default();
+    let mut link =
+        |delay| network.add_link(LinkConfig::drop_tail(NonZeroU64::new(12_000_000), limits, delay));
+    let links = [link(MILLISECOND), link(10 * MILLISECOND), link(20 * MILLISECOND)];
+    let routes = [1, 2]
+        .map(|second| network.add_route(&[links[0], links[second]], 5 * MILLISECOND, 0, u32::MAX));
+    let ports = vec![
+        LinkPort { side: LinkSide::Near, address: NEAR },
+        LinkPort { side: LinkSide::Far, address: FAR },
+    ];
+    let pairs = vec![PortPair { from: 0, to: 1, routes: Box::new(routes), hosts: None }];
+    let mut path = EmulatedPaths::new(network, ports, pairs, 1 << 20);
+    let mut recorder = Recorder::default();
+    for port in 0..50 {
+        let mut bytes = packet(port, FAR, 0);
+        bytes[20..22].copy_from_slice(&port.to_be_bytes());
+        // Both packets of a flow take the same route.
+        for again in [0, 1] {
+            let now = SECOND * Nanos::from(2 * port + again);
+            path.advance_to(now, &mut recorder);
+            enter(&mut path, &mut recorder, now, 0, &bytes);
+        }
+    }
+    drain(&mut path, &mut recorder, NEVER);
+    let delays = |again| {
+        let of = recorder.left.iter().skip(again).step_by(2);
+        of.map(|(due, ..)| due % SECOND / MILLISECOND).collect::<Vec<_>>()
+    };
+    assert_eq!(delays(0), delays(1));
+    let counts = [18, 28].map(|ms| delays(0).iter().filter(|delay| **delay == ms).count());
+    assert!(
+        counts.iter().sum::<usize>() == 50 && counts.iter().all(|count| *count > 10),
+        "{counts:?}"
+    );
+    assert_eq!(path.current_report().back.misaddressed, 0);
 }

@@ -1,8 +1,10 @@
 //! A connection: its receiver, its sender, and the current file.
 
+use super::datagrams::set_codepoint;
 use super::tcp_info::{TcpInfo, limit_receive_window};
 use nix::errno::Errno;
 use nix::libc::linger;
+use nix::sys::epoll::EpollFlags;
 use nix::sys::socket::{
     AddressFamily, MsgFlags, SockFlag, SockType, SockaddrIn, connect, recv, setsockopt, socket,
     sockopt,
@@ -21,8 +23,6 @@ const MAX_READS: usize = 8;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct SenderStats {
     pub received: u64,
-    pub rtt_sum_ns: u64,
-    pub rtt_samples: u64,
     pub retransmitted: u64,
     /// Excluding timeouts of SYN-ACKs.
     pub timeouts: u64,
@@ -34,8 +34,6 @@ pub(super) struct SenderStats {
 impl SenderStats {
     pub(super) fn add_stats(&mut self, other: Self) {
         self.received += other.received;
-        self.rtt_sum_ns += other.rtt_sum_ns;
-        self.rtt_samples += other.rtt_samples;
         self.retransmitted += other.retransmitted;
         self.timeouts += other.timeouts;
         self.timeout_sequences += other.timeout_sequences;
@@ -60,10 +58,11 @@ pub(super) struct TestConnection {
     pub delivered: Option<Nanos>,
     unsent: u64,
     unread: u64,
+    /// Bytes of the request that the receiver has not written, and that the sender has not read.
+    request: [u64; 2],
     /// Maximum advertised window of the receiver, bytes; `None` for the size of its buffer.
     window: Option<u32>,
     stats: SenderStats,
-    acks: u32,
     /// Retransmissions before this file.
     retransmitted: u64,
     /// Timeouts of SYN-ACKs, and timeout sequences of SYN-ACKs.
@@ -72,16 +71,16 @@ pub(super) struct TestConnection {
 
 impl TestConnection {
     /// Opens a connection from the calling thread's network namespace. `window`: maximum advertised
-    /// window of the receiver, bytes.
+    /// window of the receiver, bytes; `dscp`: codepoint of its packets.
     pub(super) fn open_connection(
         flow: usize,
         to: SocketAddrV4,
-        number: u64,
-        bytes: Option<u64>,
-        window: Option<u32>,
+        (number, bytes): (u64, Option<u64>),
+        (window, dscp): (Option<u32>, u8),
     ) -> io::Result<Self> {
         let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
         let end = socket(AddressFamily::Inet, SockType::Stream, flags, None)?;
+        set_codepoint(&end, dscp)?;
         // Set before connecting, because the buffer size determines the window scale.
         window.map_or(Ok(()), |window| limit_receive_window(&end, window))?;
         match connect(end.as_raw_fd(), &SockaddrIn::from(to)) {
@@ -100,9 +99,9 @@ impl TestConnection {
             delivered: None,
             unsent: left,
             unread: left,
+            request: [0; 2],
             window,
             stats: SenderStats::default(),
-            acks: 0,
             retransmitted: 0,
             handshake_timeouts: [0; 2],
         })
@@ -122,22 +121,63 @@ impl TestConnection {
         self.retransmitted = self.stats.retransmitted;
     }
 
+    /// Starts a request of `request` bytes for the next file; [`Self::answer_request`] starts the
+    /// file.
+    pub(super) fn start_request(&mut self, request: u64) {
+        (self.request, self.unsent) = ([request; 2], 0);
+    }
+
+    /// Starts the file that was requested.
+    pub(super) fn answer_request(&mut self) {
+        self.unsent = self.bytes.unwrap_or(0);
+    }
+
+    /// Writes as much of a request as possible. Returns true if it is complete.
+    pub(super) fn write_request(&mut self, piece: &[u8]) -> io::Result<bool> {
+        let [unwritten, _] = &mut self.request;
+        write_bytes(&mut self.receiver, unwritten, piece)
+    }
+
+    /// Reads as much of a request as possible. Returns true if this completes it.
+    pub(super) fn read_request(&mut self, piece: &mut [u8]) -> io::Result<bool> {
+        let (Some(sender), [_, unread]) = (&self.sender, &mut self.request) else {
+            return Ok(false);
+        };
+        if *unread == 0 {
+            return Ok(false);
+        }
+        while *unread > 0 {
+            let max = (*unread).min(piece.len() as u64) as usize;
+            match recv(sender.as_raw_fd(), &mut piece[..max], MsgFlags::MSG_TRUNC) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(bytes) => *unread -= bytes as u64,
+                Err(Errno::EAGAIN) => return Ok(false),
+                Err(Errno::EINTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(true)
+    }
+
+    /// Events for which the receiver and the sender wait.
+    pub(super) fn wanted_events(&self) -> [EpollFlags; 2] {
+        let flags = |reads: bool, writes: bool| {
+            let none = EpollFlags::empty();
+            let read = if reads { EpollFlags::EPOLLIN } else { none };
+            read | if writes { EpollFlags::EPOLLOUT } else { none }
+        };
+        let [unwritten, unread] = self.request.map(|bytes| bytes > 0);
+        [flags(self.unread > 0, unwritten), flags(unread, self.unsent > 0)]
+    }
+
     /// Writes as much as fits into the send buffer. Returns true if the complete file is written.
     pub(super) fn write_unsent_bytes(&mut self, piece: &[u8], closes: bool) -> io::Result<bool> {
         let Some(sender) = &mut self.sender else { return Ok(false) };
-        while self.unsent > 0 {
-            let max = self.unsent.min(piece.len() as u64) as usize;
-            match sender.write(&piece[..max]) {
-                Ok(bytes) => self.unsent -= bytes as u64,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
-        }
-        if closes {
+        let done = write_bytes(sender, &mut self.unsent, piece)?;
+        if done && closes {
             sender.shutdown(Shutdown::Write)?;
         }
-        Ok(true)
+        Ok(done)
     }
 
     /// Counts received bytes without copying them (tcp(7), MSG_TRUNC). Returns true if the file is
@@ -174,13 +214,7 @@ impl TestConnection {
         self.stats
     }
 
-    /// Updates the counters. The RTT is counted once per new acknowledgement, because TCP takes a
-    /// sample for each.
     fn update_stats(&mut self, info: &TcpInfo) {
-        let new = info.ack_count().wrapping_sub(self.acks);
-        self.acks = info.ack_count();
-        self.stats.rtt_samples += u64::from(new);
-        self.stats.rtt_sum_ns += u64::from(new) * u64::from(info.rtt_us()) * 1000;
         self.stats.retransmitted = u64::from(info.retransmission_count());
         let [timeouts, sequences] = info.timeout_counts();
         self.stats.timeouts = timeouts.saturating_sub(self.handshake_timeouts[0]);
@@ -206,6 +240,21 @@ impl TestConnection {
     }
 }
 
+/// Writes as much as fits into the send buffer. Returns true if no byte is left. A connection that
+/// is not open yet accepts nothing.
+fn write_bytes(socket: &mut TcpStream, left: &mut u64, piece: &[u8]) -> io::Result<bool> {
+    while *left > 0 {
+        let max = (*left).min(piece.len() as u64) as usize;
+        match socket.write(&piece[..max]) {
+            Ok(bytes) => *left -= bytes as u64,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(true)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -226,7 +275,7 @@ mod tests {
         let port = listener.local_addr().unwrap().port();
         let to = SocketAddrV4::new(Ipv4Addr::LOCALHOST, port);
         let mut connection =
-            TestConnection::open_connection(0, to, 0, Some(300_000), Some(20_000)).unwrap();
+            TestConnection::open_connection(0, to, (0, Some(300_000)), (Some(20_000), 0)).unwrap();
         let (sender, from) = listener.accept().unwrap();
         assert_eq!(from.port(), connection.port);
         sender.set_nonblocking(true).unwrap();
@@ -241,7 +290,6 @@ mod tests {
         }
         let stats = connection.sample_tcp_info();
         assert_eq!((stats.received, stats.retransmitted), (300_005, 0));
-        assert!(stats.rtt_samples > 0 && stats.rtt_sum_ns > 0);
         assert_eq!((connection.bytes, connection.retransmissions_of_file()), (Some(100), 0));
         connection.close_connection(true).unwrap();
     }
@@ -252,7 +300,7 @@ mod tests {
     fn linux_tcp_create_openreq_child_excludes_syn_ack_timeouts() {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let to = SocketAddrV4::new(Ipv4Addr::LOCALHOST, listener.local_addr().unwrap().port());
-        let mut connection = TestConnection::open_connection(0, to, 0, None, None).unwrap();
+        let mut connection = TestConnection::open_connection(0, to, (0, None), (None, 0)).unwrap();
         connection.handshake_timeouts = [2, 1];
         connection.update_stats(&TcpInfo::with_timeout_counts(2, 1));
         assert_eq!((connection.stats.timeouts, connection.stats.timeout_sequences), (0, 0));

@@ -1,27 +1,31 @@
-//! Sends a scenario's flows over a link with the kernel's TCP.
+//! Sends a scenario's flows over a network of links with the kernel's TCP.
 //!
 //! ```text
-//! near namespaces, one per flow                 far namespace, for all flows
-//!   listen, send after accepting      ==> path ==>   connect, read immediately
-//!   TCP_INFO, /proc/net/netstat           tally      counts bytes
+//! namespaces of servers, and of clients             one process
+//!   listen, send files after accepting   ==> paths ==>   connect, read immediately
+//!   TCP_INFO, /proc/net/netstat              tally       counts bytes
 //! ```
 //!
-//! A flow sends without end or sends files, each on a new connection or all on one connection. Each
-//! flow has its own namespace, so that it has its own kernel counters, sysctls and routes. This
-//! process opens all sockets, so no program is started.
+//! A flow sends without end, files, requests with answers, messages or pings. An end that sends data
+//! has a namespace of its own, so that it has its own kernel counters, sysctls and routes. The
+//! receiver of files opens their connections. This process opens all sockets, so no program is
+//! started.
 
 mod connection;
+mod datagrams;
 mod driver;
 mod flow_state;
+mod player;
+mod rtt_samples;
 mod tcp_info;
 mod traffic_tally;
 
 use crate::capture::LinkCapture;
-use crate::command::{FAR_ADDRESS, LinkError};
-use crate::forwarding::{ForwardingLoop, ForwardingResult, StopHandle};
+use crate::command::LinkError;
+use crate::forwarding::{ForwardingLoop, ForwardingResult, SharedPaths, StopHandle};
 use crate::namespace::spawn_thread;
 use crate::network::{DeviceKind, EmulatedNetwork};
-use crate::path::{EmulatedLink, LinkPort, LinkSide};
+use crate::path::{EmulatedPaths, LinkPort, LinkSide, PacketInTransit, PortPair};
 use driver::TrafficDriver;
 use flow_state::FlowState;
 use std::fmt;
@@ -32,13 +36,16 @@ use std::os::fd::OwnedFd;
 use std::thread;
 use std::time::Duration;
 use tcpcast_link::time::Nanos;
-use tcpcast_net::LinkConfig;
+use tcpcast_net::{Network, RouteId};
 use traffic_tally::SharedTally;
 
 /// Port on which senders listen.
 const SENDER_PORT: u16 = 5001;
-/// Maximum number of flows, each of which needs a namespace.
+/// Maximum number of flows, whose senders need a namespace each.
 pub const MAX_FLOWS: usize = 256;
+/// Numbers of the ends of a flow.
+const SERVER: usize = 0;
+const CLIENT: usize = 1;
 
 /// The next file of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,12 +63,6 @@ pub struct FileGenerator(pub Box<dyn FnMut() -> Option<FileToSend> + Send>);
 impl FileGenerator {
     fn next_file(&mut self) -> Option<FileToSend> {
         (self.0)()
-    }
-}
-
-impl fmt::Debug for FileGenerator {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Files")
     }
 }
 
@@ -85,29 +86,176 @@ impl ConnectionUse {
     }
 }
 
-/// Configuration of a sender and its path.
+/// A request and its answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Exchange {
+    /// Bytes of the request.
+    pub request: u64,
+    /// Bytes of the answer.
+    pub answer: u64,
+    /// Time from the complete request to the answer.
+    pub server_time: Nanos,
+    /// Time from the complete answer to the next request.
+    pub pause: Nanos,
+}
+
+/// Generator of the exchanges of a flow.
+pub struct ExchangeGenerator(pub Box<dyn FnMut() -> Exchange + Send>);
+
+/// Generator of the messages or pings of a flow: bytes with the IP header, and time to the next.
+pub struct MessageGenerator(pub Box<dyn FnMut() -> (u32, Nanos) + Send>);
+
+macro_rules! debug_as_name {
+    ($($name:ident)+) => {
+        $(impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(stringify!($name))
+            }
+        })+
+    };
+}
+
+debug_as_name!(FileGenerator ExchangeGenerator MessageGenerator NetworkSums);
+
+/// A player that requests segments of a fixed length and plays them from a buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StreamConfig {
+    /// Bytes of a segment.
+    pub segment_bytes: u64,
+    /// Playing time of a segment.
+    pub segment: Nanos,
+    /// Buffered time with which playing begins, and resumes after a stall.
+    pub start_buffer: Nanos,
+    /// The next segment is requested when the buffered time including it is at most this.
+    pub max_buffer: Nanos,
+}
+
+/// What the ends of a flow send.
+#[derive(Debug)]
+pub enum FlowApp {
+    /// Files, or data without end.
+    Files {
+        /// End that sends.
+        sender: usize,
+        /// Files to send.
+        files: FileGenerator,
+        /// Use of connections.
+        session: ConnectionUse,
+    },
+    /// Requests of the client and answers of the server, on one connection.
+    Requests {
+        /// Exchanges of the flow.
+        exchanges: ExchangeGenerator,
+        /// Flows of one client, which sends all requests at once and continues with the last
+        /// answer: number of the first flow, and of flows.
+        client: (usize, usize),
+    },
+    /// Segments for a player.
+    Stream(StreamConfig),
+    /// Messages without acknowledgements (UDP), by sending end.
+    Messages(MessageGenerator, [bool; 2]),
+    /// Echo requests of the client (ICMP).
+    Ping(MessageGenerator),
+}
+
+impl FlowApp {
+    fn kind(&self) -> FlowKind {
+        match self {
+            Self::Files { sender, .. } => FlowKind::Tcp { sender: *sender },
+            Self::Requests { .. } | Self::Stream(_) => FlowKind::Tcp { sender: SERVER },
+            Self::Messages(..) => FlowKind::Messages,
+            Self::Ping(_) => FlowKind::Ping,
+        }
+    }
+}
+
+/// Configuration of a host.
+#[derive(Clone, Debug)]
+pub struct HostConfig {
+    /// Side for captures.
+    pub side: LinkSide,
+    /// Sysctls of `net.ipv4`, name and value.
+    pub sysctls: Vec<(String, String)>,
+    /// Initial window in packets, and minimum retransmission timeout in ms, of its senders.
+    pub route: Option<(u32, u32)>,
+    /// Maximum packet size, including the IP header, bytes.
+    pub mtu: u32,
+}
+
+/// Configuration of a flow.
 #[derive(Debug)]
 pub struct FlowConfig {
-    /// Propagation delay to the far side, and back.
-    pub delays: (Nanos, Nanos),
+    /// Class of the flow, as in the network.
+    pub class: u16,
+    /// Numbers of the hosts of server and client. Only one flow has both.
+    pub hosts: [usize; 2],
+    /// Equal routes from the server, and from the client.
+    pub routes: [Vec<RouteId>; 2],
+    /// Server and client for disciplines that are fair among hosts.
+    pub fair_hosts: [u32; 2],
+    /// Differentiated services codepoint of all packets.
+    pub dscp: u8,
     /// Congestion control, by its kernel name.
     pub control: String,
-    /// Sysctls of `net.ipv4` in its namespace, name and value.
-    pub sysctls: Vec<(String, String)>,
-    /// Initial window in packets.
-    pub initial_window: u32,
-    /// Minimum retransmission timeout, ms.
-    pub min_rto_ms: u32,
     /// Maximum window that its receivers advertise, bytes; `None` for the size of the buffers.
     pub receiver_window: Option<u32>,
-    /// Maximum packet size of the sender, including the IP header, bytes.
-    pub mtu: u32,
-    /// Files to send.
-    pub files: FileGenerator,
-    /// Use of connections.
-    pub session: ConnectionUse,
+    /// What the flow sends.
+    pub app: FlowApp,
+    /// Start of a flow without files.
+    pub start: Option<Nanos>,
     /// Time at which all transmissions stop, including retransmissions.
     pub stop: Option<Nanos>,
+}
+
+/// Role of a link of the network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinkRole {
+    /// Number of its configuration.
+    pub declared: u32,
+    /// Whether the counters of flows refer to it.
+    pub is_headline: bool,
+    /// Whether packets may wait.
+    pub has_queue: bool,
+}
+
+type SumsFunction = dyn Fn(&Network<PacketInTransit>, Nanos) -> Vec<u64> + Send;
+
+/// Function that returns the counters of all links up to a time, for the reader of the results.
+pub struct NetworkSums(pub Box<SumsFunction>);
+
+/// Links between the hosts.
+#[derive(Debug)]
+pub struct TrafficNetwork {
+    /// Links and routes.
+    pub network: Network<PacketInTransit>,
+    /// Role of each link.
+    pub links: Vec<LinkRole>,
+    /// Number of configured links.
+    pub declared_links: u32,
+    /// Counters of the links.
+    pub sums: NetworkSums,
+}
+
+/// Traffic of a flow as far as its packets show it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum FlowKind {
+    Tcp { sender: usize },
+    Messages,
+    Ping,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct FlowRole {
+    class: u16,
+    kind: FlowKind,
+}
+
+/// What a tally needs to know of flows and links.
+#[derive(Debug, Default)]
+struct TallyConfig {
+    flows: Vec<FlowRole>,
+    links: Vec<LinkRole>,
+    declared_links: u32,
 }
 
 /// Duration of a run, and interval of its snapshots.
@@ -121,22 +269,18 @@ pub struct RunSchedule {
     pub slot: Option<Duration>,
 }
 
-/// Flows and the link over which they run.
+/// Flows and the links over which they run.
 #[derive(Debug)]
 pub struct TrafficCommand {
-    /// Link from the senders to the receivers.
-    pub forward: LinkConfig,
-    /// Link from the receivers to the senders.
-    pub back: LinkConfig,
-    /// Senders, at least one.
+    /// Links.
+    pub network: TrafficNetwork,
+    /// Hosts.
+    pub hosts: Vec<HostConfig>,
+    /// Flows, at least one.
     pub flows: Vec<FlowConfig>,
-    /// Sysctls of `net.ipv4` for the receivers, name and value.
-    pub far_sysctls: Vec<(String, String)>,
     /// Duration and snapshots.
     pub schedule: RunSchedule,
-    /// Maximum packet size of the receivers, including the IP header, bytes.
-    pub mtu: u32,
-    /// Kind of device between hosts and link; `None` selects an available one.
+    /// Kind of device between hosts and links; `None` selects an available one.
     pub device: Option<DeviceKind>,
     /// Side to be captured, and the capture file.
     pub capture: Option<(LinkSide, fs::File)>,
@@ -144,10 +288,31 @@ pub struct TrafficCommand {
     pub memory: usize,
 }
 
-/// Address of a near port.
-fn near_address_of_flow(flow: usize) -> Ipv4Addr {
-    let number = flow + 1;
-    Ipv4Addr::new(10, 0, (number >> 8) as u8, (number & 255) as u8)
+/// Ports of hosts: the hosts of each side have addresses of their own.
+fn host_ports(hosts: &[HostConfig]) -> Vec<LinkPort> {
+    let mut counts = [0_u16; 2];
+    let port = |host: &HostConfig| {
+        let is_far = host.side == LinkSide::Far;
+        let count = &mut counts[usize::from(is_far)];
+        *count += 1;
+        let [high, low] = count.to_be_bytes();
+        let address = Ipv4Addr::new(10, if is_far { 128 } else { 0 }, high, low);
+        LinkPort { side: host.side, address }
+    };
+    hosts.iter().map(port).collect()
+}
+
+/// Pairs of ports, two per flow: from the server, and from the client.
+fn flow_pairs(flow: &FlowConfig) -> [PortPair; 2] {
+    [SERVER, CLIENT].map(|end| {
+        let other = 1 - end;
+        PortPair {
+            from: flow.hosts[end] as u16,
+            to: flow.hosts[other] as u16,
+            routes: flow.routes[end].clone().into_boxed_slice(),
+            hosts: Some([flow.fair_hosts[end], flow.fair_hosts[other]]),
+        }
+    })
 }
 
 impl TrafficCommand {
@@ -161,63 +326,63 @@ impl TrafficCommand {
         lifeline: &OwnedFd,
         answer: &mut (dyn Write + Send),
     ) -> Result<(), LinkError> {
-        let ports = self.link_ports();
-        let mtus: Vec<u32> = self.flows.iter().map(|flow| flow.mtu).chain([self.mtu]).collect();
+        let ports = host_ports(&self.hosts);
+        let mtus: Vec<u32> = self.hosts.iter().map(|host| host.mtu).collect();
         let (network, devices) =
             EmulatedNetwork::new(&ports, &mtus, self.device).map_err(LinkError::Network)?;
-        self.set_tcp_parameters(&network).map_err(LinkError::Network)?;
+        for (host, config) in network.hosts.iter().zip(&self.hosts) {
+            let set = host.set_tcp_parameters(&config.sysctls, config.route);
+            set.map_err(LinkError::Network)?;
+        }
         let capture = self.capture.map(|(side, file)| LinkCapture::new(side, &ports, file));
         let capture = capture.transpose().map_err(LinkError::Loop)?;
-        let path = EmulatedLink::new(self.forward, self.back, ports, self.memory);
-        let mut forwarding = ForwardingLoop::new(path, devices).map_err(LinkError::Loop)?;
-        let tally =
-            SharedTally::new(self.flows.iter().map(|flow| flow.session != ConnectionUse::Endless));
+        let pairs = self.flows.iter().flat_map(flow_pairs).collect();
+        let TrafficNetwork { network: links, links: roles, declared_links, sums } = self.network;
+        let paths = SharedPaths::new(EmulatedPaths::new(links, ports, pairs, self.memory));
+        let mut forwarding =
+            ForwardingLoop::new(paths.clone(), devices).map_err(LinkError::Loop)?;
+        let role = |flow: &FlowConfig| FlowRole { class: flow.class, kind: flow.app.kind() };
+        let tally = SharedTally::new(TallyConfig {
+            flows: self.flows.iter().map(role).collect(),
+            links: roles,
+            declared_links,
+        });
         let mut observer = (tally.clone(), capture);
         let stop = StopHandle::new().map_err(LinkError::Loop)?;
-        let flows = self.flows.into_iter().zip(&network.hosts).enumerate();
-        let flows = flows.map(|(number, (config, host))| FlowState::new(number, config, host));
+        let flows = self.flows.into_iter();
+        let flows = flows.map(|config| FlowState::new(config, &network.hosts));
         let flows: Vec<FlowState> = flows.collect::<io::Result<_>>().map_err(LinkError::Network)?;
-        let (schedule, far) = (self.schedule, &network.hosts[network.hosts.len() - 1]);
+        let (schedule, hosts) = (self.schedule, &network.hosts[..]);
         let (done, outcome) = thread::scope(|scope| -> Result<_, LinkError> {
             let (stop_handle, observer) = (stop.clone(), &mut observer);
             let loops = spawn_thread(scope, move || {
                 forwarding.forward_until_stopped(&stop_handle, observer)
             });
             let loops = loops.map_err(LinkError::Loop)?;
-            let done = far.namespace.run_in_namespace(|| {
-                Ok(TrafficDriver::new(flows, schedule, tally, lifeline, &mut *answer)?
-                    .run_schedule())
+            let counters = (tally, paths, sums);
+            // The driver changes the namespace of its thread.
+            let done = spawn_thread(scope, move || {
+                let driver =
+                    TrafficDriver::new(flows, hosts, schedule, counters, lifeline, &mut *answer);
+                (
+                    driver.map_err(LinkError::Loop).and_then(|mut driver| driver.run_schedule()),
+                    answer,
+                )
             });
+            let done = done.map(|done| done.join()).map_err(LinkError::Loop);
             stop.request_stop();
-            Ok((done, loops.join()))
+            Ok((done?, loops.join()))
         })?;
-        done.map_err(LinkError::Loop)??;
-        let panicked = |_| LinkError::Loop(io::Error::other("the forwarding loop panicked"));
-        let mut outcome = outcome.map_err(panicked)?.map_err(LinkError::Loop)?;
+        let panicked = |of: &str| LinkError::Loop(io::Error::other(format!("{of} panicked")));
+        let (done, answer) = done.map_err(|_| panicked("the driver of the flows"))?;
+        done?;
+        let outcome = outcome.map_err(|_| panicked("the forwarding loop"))?;
+        let mut outcome = outcome.map_err(LinkError::Loop)?;
         outcome.missed += network.interface_drops();
         if let Some(error) = observer.1.and_then(|capture| capture.finish_writing().err()) {
             write_key_value_line(answer, "capture_fault", &error.to_string())?;
         }
         write_forwarding_outcome(answer, network.device, &outcome)
-    }
-
-    /// Configures TCP in each namespace.
-    fn set_tcp_parameters(&self, network: &EmulatedNetwork) -> io::Result<()> {
-        for (host, flow) in network.hosts.iter().zip(&self.flows) {
-            let route = (flow.initial_window, flow.min_rto_ms);
-            host.set_tcp_parameters(&flow.sysctls, Some(route))?;
-        }
-        network.hosts.last().map_or(Ok(()), |far| far.set_tcp_parameters(&self.far_sysctls, None))
-    }
-
-    /// Returns a near port for each flow, and the far port.
-    fn link_ports(&self) -> Vec<LinkPort> {
-        let port = |(index, flow): (usize, &FlowConfig)| {
-            let (forward, back) = flow.delays;
-            LinkPort { side: LinkSide::Near, address: near_address_of_flow(index), forward, back }
-        };
-        let far = LinkPort { side: LinkSide::Far, address: FAR_ADDRESS, forward: 0, back: 0 };
-        self.flows.iter().enumerate().map(port).chain([far]).collect()
     }
 }
 

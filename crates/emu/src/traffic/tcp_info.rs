@@ -58,19 +58,9 @@ impl TcpInfo {
         u64::from_ne_bytes(bytes)
     }
 
-    /// Smoothed RTT, µs.
-    pub(super) fn rtt_us(&self) -> u32 {
-        self.u32_at(68)
-    }
-
     /// Number of retransmissions.
     pub(super) fn retransmission_count(&self) -> u32 {
         self.u32_at(100)
-    }
-
-    /// Number of received segments; for a sender, acknowledgements.
-    pub(super) fn ack_count(&self) -> u32 {
-        self.u32_at(140)
     }
 
     /// Time with data to send, and the part of that time in which the receive window or the send
@@ -140,11 +130,10 @@ mod tests {
     use std::net::{TcpListener, TcpStream};
 
     #[test]
-    fn tcp_info_has_round_trip_time() {
+    fn tcp_info_of_an_idle_connection_has_no_losses() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let info = TcpInfo::read_from_socket(&client).unwrap();
-        assert!(info.rtt_us() > 0 && info.rtt_us() < 1_000_000, "{}", info.rtt_us());
         assert_eq!((info.retransmission_count(), info.timeout_counts()), (0, [0, 0]));
         assert!(info.busy_and_limited_us().0 >= info.busy_and_limited_us().1);
     }

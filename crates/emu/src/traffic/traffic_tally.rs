@@ -1,20 +1,28 @@
 //! Per-flow packet counters, updated by the link during a run.
 
-use super::format_json_list;
+use super::rtt_samples::RttSamples;
+use super::{FlowKind, LinkRole, TallyConfig, format_json_list};
 use crate::forwarding::{LATE_THRESHOLD, lateness_reason};
-use crate::path::PacketObserver;
+use crate::path::{PacketInTransit, PacketObserver};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 use tcpcast_link::time::{MICROSECOND, MILLISECOND, Nanos};
-use tcpcast_net::DropCause;
+use tcpcast_net::{DropCause, LinkId, Service};
 use tcpcast_wire::{ACK, SYN};
 
+/// Number of the end of the client.
+const CLIENT: usize = 1;
+const IP_HEADER_BYTES: usize = 20;
+/// Echo requests and replies (RFC 792).
+const PROTOCOL_ICMP: u8 = 1;
+const ECHO_REQUEST: u8 = 8;
+const ECHO_REPLY: u8 = 0;
 /// RST flag (RFC 9293, section 3.1).
 const RST_FLAG: u8 = 0x04;
 
-/// Resolution of queueing delays.
-pub(super) const WAIT_RESOLUTION: Nanos = 20 * MICROSECOND;
+/// Resolution of the histograms of times.
+pub(super) const TIME_RESOLUTION: Nanos = 20 * MICROSECOND;
 
 /// Upper bounds of the lateness classes; the last class is unbounded.
 pub(super) const LATENESS_BOUNDS: [Nanos; 6] = [
@@ -26,7 +34,8 @@ pub(super) const LATENESS_BOUNDS: [Nanos; 6] = [
     5 * MILLISECOND,
 ];
 
-/// Data packets of a flow in the forward direction.
+/// Data packets of a flow, and its times. Packets are counted at the headline link, if not stated
+/// otherwise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct FlowTally {
     pub arrived: u64,
@@ -35,23 +44,49 @@ pub(super) struct FlowTally {
     pub passed: u64,
     pub waited: Nanos,
     pub marked: u64,
+    /// Packets that entered the first link of their route, and packets dropped at other links.
+    pub sent: u64,
+    pub dropped_elsewhere: u64,
+    pub rtt_sum: Nanos,
+    pub rtt_samples: u64,
+    /// Messages and pings sent, messages and echoes received, and their delays.
+    pub messages: u64,
+    pub received: u64,
+    pub delay: Nanos,
+    /// Answered requests, and their times.
+    pub requests: u64,
+    pub latency: Nanos,
 }
 
-/// Times and data packets of a file in the forward direction, by the link's clock.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// Kind of a time with percentiles, in the order of the simulator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TimeKind {
+    Rtt,
+    Delay,
+    Latency,
+}
+
+/// Number of kinds.
+const TIME_KINDS: u32 = 3;
+
+/// Times and data packets of a file, by the clock of the links.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct FileTally {
-    /// Arrival of the connection's first packet from the far side.
+    /// First packet of the connection, from its receiver.
     pub opened: Nanos,
+    /// First packet of the receiver that opens the connection or requests the file.
+    pub asked: Option<Nanos>,
     /// Arrival of the first data packet, and departure of the last one.
     pub first_entered: Option<Nanos>,
     pub last_left: Nanos,
-    /// Arrival of the acknowledgement of the last byte at the near side.
+    /// Arrival of the acknowledgement of the last byte at the sender.
     pub last_ack: Nanos,
     pub arrived: u64,
     pub drops: u64,
     highest_ack: Option<u32>,
     /// Sequence number after the last byte of data.
     end: Option<u32>,
+    rtts: RttSamples,
 }
 
 impl FileTally {
@@ -65,7 +100,8 @@ impl FileTally {
     /// Starts the next file of the connection.
     pub(super) fn begin_next_file(&mut self) {
         let Self { highest_ack, end, opened, .. } = *self;
-        *self = Self { opened, highest_ack, end, ..Self::default() };
+        let rtts = std::mem::take(&mut self.rtts);
+        *self = Self { opened, highest_ack, end, rtts, ..Self::default() };
     }
 
     fn record_delivered_ack(&mut self, due: Nanos, ack: u32) {
@@ -83,26 +119,29 @@ impl FileTally {
     }
 }
 
-/// Counters of all flows and of the link.
+/// Counters of all flows and links.
 #[derive(Debug, Default)]
 pub(super) struct TrafficTally {
+    config: TallyConfig,
     pub flows: Vec<FlowTally>,
-    /// Files on open connections of each flow by the receiver's port; `None` for a flow without
-    /// files.
-    pub files: Vec<Option<HashMap<u16, FileTally>>>,
+    /// Files on open connections of each flow by the receiver's port.
+    pub files: Vec<HashMap<u16, FileTally>>,
+    /// One-way delay of the last pings of each flow, by their number.
+    pings: Vec<HashMap<u16, Nanos>>,
     /// Link time of the last packet, and the host's time at that moment.
     now: Nanos,
     seen: Option<Instant>,
     last_now: Nanos,
-    /// Bytes of all packets delivered in the forward direction.
-    pub carried_bytes: u64,
-    /// Number of data packets by queueing delay in steps, since the last snapshot.
-    pub waits: BTreeMap<u64, u64>,
-    /// Number of packets of both directions by lateness class.
+    /// Number of packets by queueing delay in steps, since the last snapshot: by link, and as the
+    /// last group the data packets of the headline link.
+    pub waits: BTreeMap<(u32, u64), u64>,
+    /// Number of times by kind in steps, since the last snapshot: three groups per class.
+    pub times: BTreeMap<(u32, u64), u64>,
+    /// Number of packets by lateness class.
     pub lateness: [u64; LATENESS_BOUNDS.len() + 1],
     /// Total lateness of all packets.
     late: Nanos,
-    /// Total time for which the link's clock was paused.
+    /// Total time for which the clock of the links was paused.
     paused: Nanos,
 }
 
@@ -111,12 +150,16 @@ pub(super) struct TrafficTally {
 pub(super) struct SharedTally(Arc<Mutex<TrafficTally>>);
 
 impl SharedTally {
-    /// Creates an empty tally for flows with or without files.
-    pub(super) fn new(has_files: impl IntoIterator<Item = bool>) -> Self {
-        let files: Vec<_> =
-            has_files.into_iter().map(|has_files| has_files.then(HashMap::new)).collect();
-        let flows = vec![FlowTally::default(); files.len()];
-        Self(Arc::new(Mutex::new(TrafficTally { flows, files, ..TrafficTally::default() })))
+    /// Creates an empty tally.
+    pub(super) fn new(config: TallyConfig) -> Self {
+        let count = config.flows.len();
+        Self(Arc::new(Mutex::new(TrafficTally {
+            config,
+            flows: vec![FlowTally::default(); count],
+            files: vec![HashMap::new(); count],
+            pings: vec![HashMap::new(); count],
+            ..TrafficTally::default()
+        })))
     }
 
     pub(super) fn lock_tally(&self) -> MutexGuard<'_, TrafficTally> {
@@ -160,10 +203,15 @@ fn is_sequence_after(number: u32, other: u32) -> bool {
     number.wrapping_sub(other) as i32 > 0
 }
 
-/// Returns the near port of the address at `offset` in an IPv4 packet.
-fn near_port_of_address(packet: &[u8], offset: usize) -> Option<usize> {
-    let address = packet.get(offset..offset + 4)?;
-    (usize::from(address[2]) * 256 + usize::from(address[3])).checked_sub(1)
+/// Flow of a packet, and the end that sends it: 0 is the server. See [`super::TrafficCommand`].
+fn flow_and_end(packet: &PacketInTransit) -> (usize, usize) {
+    (packet.pair as usize / 2, packet.pair as usize % 2)
+}
+
+/// Type and number of an echo request or reply.
+fn echo_type_and_number(bytes: &[u8]) -> Option<(u8, u16)> {
+    let icmp = bytes.get(IP_HEADER_BYTES..).filter(|icmp| icmp.len() >= 8)?;
+    (bytes[9] == PROTOCOL_ICMP).then(|| (icmp[0], u16::from_be_bytes([icmp[6], icmp[7]])))
 }
 
 impl TrafficTally {
@@ -197,94 +245,195 @@ impl TrafficTally {
         self.seen = Some(Instant::now());
     }
 
-    /// File on a connection of a flow, by the receiver's port.
-    fn file_tally(&mut self, flow: usize, port: u16) -> Option<&mut FileTally> {
-        self.files.get_mut(flow)?.as_mut()?.get_mut(&port)
+    /// Adds a time of a flow to the percentiles of its class.
+    pub(super) fn add_time(&mut self, flow: usize, kind: TimeKind, time: Nanos) {
+        let group = u32::from(self.config.flows[flow].class) * TIME_KINDS + kind as u32;
+        *self.times.entry((group, time / TIME_RESOLUTION)).or_default() += 1;
     }
 
-    /// Flow of a data packet from a near port.
-    fn flow_of_data_packet(
-        &mut self,
-        port: u16,
-        packet: &[u8],
-    ) -> Option<(&mut FlowTally, SegmentFields)> {
-        let flow = self.flows.get_mut(usize::from(port))?;
-        let segment = SegmentFields::parse_segment(packet).filter(|segment| segment.payload > 0)?;
-        Some((flow, segment))
+    /// Counts an answered request.
+    pub(super) fn count_request(&mut self, flow: usize, latency: Nanos) {
+        self.flows[flow].requests += 1;
+        self.flows[flow].latency += latency;
+        self.add_time(flow, TimeKind::Latency, latency);
     }
-}
 
-impl PacketObserver for SharedTally {
-    fn on_enter(&mut self, now: Nanos, port: u16, packet: &[u8]) {
-        let mut tally = self.lock_tally();
-        tally.set_now(now);
-        if usize::from(port) >= tally.flows.len() {
-            let opens = SegmentFields::parse_segment(packet).filter(|segment| segment.opens);
-            let (Some(segment), Some(flow)) = (opens, near_port_of_address(packet, 16)) else {
-                return;
-            };
-            if let Some(Some(files)) = tally.files.get_mut(flow) {
-                let new = FileTally { opened: now, ..FileTally::default() };
-                files.entry(segment.source_port).or_insert(new);
+    /// Counts a message, or an echo, that arrived after `delay`.
+    fn count_received(&mut self, flow: usize, delay: Nanos) {
+        self.flows[flow].received += 1;
+        self.flows[flow].delay += delay;
+        self.add_time(flow, TimeKind::Delay, delay);
+    }
+
+    /// Segment of a packet that counts as data of its flow, with TCP.
+    fn data_segment(&self, packet: &PacketInTransit, bytes: &[u8]) -> Option<SegmentFields> {
+        let (flow, end) = flow_and_end(packet);
+        let role = &self.config.flows[flow];
+        let sends = matches!(role.kind, FlowKind::Tcp { sender } if sender == end);
+        let segment = SegmentFields::parse_segment(bytes).filter(|_| sends)?;
+        (segment.payload > 0).then_some(segment)
+    }
+
+    /// Whether a packet counts as data: of a sender of data, or a message or ping.
+    fn is_data(&self, packet: &PacketInTransit, bytes: &[u8]) -> bool {
+        match self.config.flows[flow_and_end(packet).0].kind {
+            FlowKind::Tcp { .. } => self.data_segment(packet, bytes).is_some(),
+            FlowKind::Messages | FlowKind::Ping => true,
+        }
+    }
+
+    fn role(&self, link: LinkId) -> &LinkRole {
+        &self.config.links[link.index()]
+    }
+
+    fn enter_packet(&mut self, now: Nanos, packet: &PacketInTransit, bytes: &[u8]) {
+        self.set_now(now);
+        let (flow, end) = flow_and_end(packet);
+        match self.config.flows[flow].kind {
+            FlowKind::Tcp { sender } => {
+                let Some(segment) = SegmentFields::parse_segment(bytes) else { return };
+                if sender == end {
+                    self.enter_data(now, flow, &segment);
+                } else if segment.opens || segment.payload > 0 {
+                    self.enter_request(now, flow, &segment);
+                }
             }
-        } else if let Some((flow, segment)) = tally.flow_of_data_packet(port, packet) {
-            flow.arrived += 1;
-            let ends = segment.sequence.wrapping_add(segment.payload as u32);
-            if let Some(file) = tally.file_tally(port.into(), segment.destination_port) {
-                file.arrived += 1;
-                file.first_entered.get_or_insert(now);
-                if file.end.is_none_or(|end| is_sequence_after(ends, end)) {
-                    file.end = Some(ends);
+            FlowKind::Messages => {
+                self.flows[flow].messages += 1;
+                self.flows[flow].sent += 1;
+            }
+            FlowKind::Ping => {
+                self.flows[flow].messages += u64::from(end == CLIENT);
+                self.flows[flow].sent += 1;
+            }
+        }
+    }
+
+    fn enter_data(&mut self, now: Nanos, flow: usize, segment: &SegmentFields) {
+        if segment.payload == 0 {
+            return;
+        }
+        self.flows[flow].sent += 1;
+        let ends = segment.sequence.wrapping_add(segment.payload as u32);
+        let Some(file) = self.files[flow].get_mut(&segment.destination_port) else { return };
+        file.arrived += 1;
+        file.first_entered.get_or_insert(now);
+        if file.end.is_none_or(|end| is_sequence_after(ends, end)) {
+            file.end = Some(ends);
+        }
+        file.rtts.add_sent(now, segment.sequence, ends);
+    }
+
+    fn enter_request(&mut self, now: Nanos, flow: usize, segment: &SegmentFields) {
+        let files = &mut self.files[flow];
+        if segment.opens {
+            let new = || FileTally { opened: now, ..FileTally::default() };
+            files.entry(segment.source_port).or_insert_with(new);
+        }
+        if let Some(file) = files.get_mut(&segment.source_port) {
+            file.asked.get_or_insert(now);
+        }
+    }
+
+    fn deliver_packet(&mut self, due: Nanos, packet: &PacketInTransit, bytes: &[u8]) {
+        let (flow, end) = flow_and_end(packet);
+        let delay = due - packet.entered;
+        match self.config.flows[flow].kind {
+            FlowKind::Messages => self.count_received(flow, delay),
+            FlowKind::Ping => match echo_type_and_number(bytes) {
+                Some((ECHO_REQUEST, number)) => {
+                    self.pings[flow].insert(number, delay);
+                }
+                // The time at the server is that of this machine.
+                Some((ECHO_REPLY, number)) => {
+                    if let Some(there) = self.pings[flow].remove(&number) {
+                        self.count_received(flow, there + delay);
+                    }
+                }
+                _ => (),
+            },
+            FlowKind::Tcp { sender } => {
+                let Some(segment) = SegmentFields::parse_segment(bytes) else { return };
+                if end != sender {
+                    self.deliver_ack(due, flow, &segment);
+                } else if segment.payload > 0 {
+                    if let Some(file) = self.files[flow].get_mut(&segment.destination_port) {
+                        file.last_left = due;
+                    }
                 }
             }
         }
     }
 
-    fn on_drop(&mut self, _now: Nanos, port: u16, packet: &[u8], cause: DropCause) {
+    fn deliver_ack(&mut self, due: Nanos, flow: usize, segment: &SegmentFields) {
+        let file = self.files[flow].get_mut(&segment.source_port);
+        let Some((file, ack)) = file.zip(segment.ack) else { return };
+        file.record_delivered_ack(due, ack);
+        if let Some(entered) = file.rtts.take_acked(ack) {
+            let rtt = due - entered;
+            self.flows[flow].rtt_sum += rtt;
+            self.flows[flow].rtt_samples += 1;
+            self.add_time(flow, TimeKind::Rtt, rtt);
+        }
+    }
+}
+
+impl PacketObserver for SharedTally {
+    fn on_enter(&mut self, now: Nanos, packet: &PacketInTransit, bytes: &[u8]) {
+        self.lock_tally().enter_packet(now, packet, bytes);
+    }
+
+    fn on_link_entered(&mut self, link: LinkId, packet: &PacketInTransit, bytes: &[u8]) {
         let mut tally = self.lock_tally();
-        let Some((flow, segment)) = tally.flow_of_data_packet(port, packet) else { return };
-        match cause {
+        if tally.role(link).is_headline && tally.is_data(packet, bytes) {
+            tally.flows[flow_and_end(packet).0].arrived += 1;
+        }
+    }
+
+    fn on_served(&mut self, link: LinkId, packet: &PacketInTransit, bytes: &[u8], of: &Service) {
+        let mut tally = self.lock_tally();
+        let LinkRole { declared, is_headline, has_queue } = *tally.role(link);
+        let step = of.waited / TIME_RESOLUTION;
+        if has_queue {
+            *tally.waits.entry((declared, step)).or_default() += 1;
+        }
+        if is_headline && tally.is_data(packet, bytes) {
+            let of_data = tally.config.declared_links;
+            *tally.waits.entry((of_data, step)).or_default() += 1;
+            let flow = &mut tally.flows[flow_and_end(packet).0];
+            flow.passed += 1;
+            flow.waited += of.waited;
+            flow.marked += u64::from(of.marked);
+        }
+    }
+
+    fn on_drop(&mut self, link: LinkId, packet: &PacketInTransit, bytes: &[u8], of: DropCause) {
+        let mut tally = self.lock_tally();
+        if !tally.is_data(packet, bytes) {
+            return;
+        }
+        let is_headline = tally.role(link).is_headline;
+        let number = flow_and_end(packet).0;
+        let flow = &mut tally.flows[number];
+        match of {
+            _ if !is_headline => flow.dropped_elsewhere += 1,
             DropCause::Full | DropCause::Early | DropCause::Superseded => flow.queue_drops += 1,
             DropCause::Random => flow.random_drops += 1,
         }
-        if let Some(file) = tally.file_tally(port.into(), segment.destination_port) {
-            file.drops += 1;
+        if let Some(segment) = tally.data_segment(packet, bytes) {
+            if let Some(file) = tally.files[number].get_mut(&segment.destination_port) {
+                file.drops += 1;
+            }
         }
     }
 
-    fn on_transmitted(&mut self, from: u16, packet: &[u8], waited: Nanos, marked: bool) {
-        let mut tally = self.lock_tally();
-        if usize::from(from) >= tally.flows.len() {
-            return;
-        }
-        tally.carried_bytes += packet.len() as u64;
-        if let Some((flow, _)) = tally.flow_of_data_packet(from, packet) {
-            flow.passed += 1;
-            flow.waited += waited;
-            flow.marked += u64::from(marked);
-            *tally.waits.entry(waited / WAIT_RESOLUTION).or_default() += 1;
-        }
-    }
-
-    fn on_deliver(&mut self, now: Nanos, due: Nanos, port: u16, packet: &[u8]) {
+    fn on_deliver(&mut self, now: Nanos, due: Nanos, packet: &PacketInTransit, bytes: &[u8]) {
         let mut tally = self.lock_tally();
         tally.set_now(now);
         let class = LATENESS_BOUNDS.iter().take_while(|end| now - due > **end).count();
         tally.lateness[class] += 1;
         tally.late += now - due;
-        let Some(segment) = SegmentFields::parse_segment(packet) else { return };
-        let near = usize::from(port);
-        if near < tally.flows.len() {
-            let file = tally.file_tally(near, segment.source_port);
-            if let Some((file, ack)) = file.zip(segment.ack) {
-                file.record_delivered_ack(due, ack);
-            }
-        } else if let Some(flow) = near_port_of_address(packet, 12).filter(|_| segment.payload > 0)
-        {
-            if let Some(file) = tally.file_tally(flow, segment.destination_port) {
-                file.last_left = due;
-            }
-        }
+        tally.deliver_packet(due, packet, bytes);
     }
 
     fn on_clock_pause(&mut self, paused: Nanos) {
@@ -295,100 +444,166 @@ impl PacketObserver for SharedTally {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::command::FAR_ADDRESS;
-    use crate::traffic::near_address_of_flow;
-    use std::net::Ipv4Addr;
+    use crate::traffic::FlowRole;
+    use std::num::NonZeroU64;
+    use tcpcast_link::queue::BufferLimits;
+    use tcpcast_net::{LinkConfig, Network};
+
+    const SERVER: usize = 0;
+
+    fn tally(kinds: &[FlowKind]) -> SharedTally {
+        let flow = |kind: &FlowKind| FlowRole { class: 1, kind: *kind };
+        let link = |declared| LinkRole { declared, is_headline: declared == 0, has_queue: true };
+        SharedTally::new(TallyConfig {
+            flows: kinds.iter().map(flow).collect(),
+            links: vec![link(0), link(1)],
+            declared_links: 2,
+        })
+    }
+
+    fn download() -> FlowKind {
+        FlowKind::Tcp { sender: SERVER }
+    }
+
+    /// Two links.
+    fn links() -> [LinkId; 2] {
+        let mut network = Network::<u32>::default();
+        [(); 2].map(|()| {
+            let limits = BufferLimits::default();
+            network.add_link(LinkConfig::drop_tail(NonZeroU64::new(1000), limits, 0))
+        })
+    }
+
+    /// A packet of an end of a flow that entered at `entered`.
+    fn of(flow: u32, end: usize, entered: Nanos) -> PacketInTransit {
+        PacketInTransit { pair: 2 * flow + end as u32, entered, ..PacketInTransit::default() }
+    }
 
     /// A TCP packet with 40 bytes of headers.
-    fn packet(from: Ipv4Addr, to: Ipv4Addr, ack: u32, payload: usize) -> Vec<u8> {
+    fn packet(ack: u32, payload: usize) -> Vec<u8> {
         let mut bytes = vec![0_u8; 40 + payload];
         (bytes[0], bytes[9], bytes[32]) = (0x45, 6, 0x50);
         bytes[33] = if ack > 0 { ACK } else { 0 };
-        bytes[12..16].copy_from_slice(&from.octets());
-        bytes[16..20].copy_from_slice(&to.octets());
         bytes[28..32].copy_from_slice(&ack.to_be_bytes());
         bytes
     }
 
+    fn opening() -> Vec<u8> {
+        let mut open = packet(0, 0);
+        open[33] = SYN;
+        open
+    }
+
+    fn served(waited: Nanos, marked: bool) -> Service {
+        Service { entered: 0, waited, leaves: waited, marked }
+    }
+
     #[test]
-    fn tally_counts_data_packets_by_port() {
-        let mut tally = SharedTally::new([false; 300]);
-        let (second, last) = (
-            packet(near_address_of_flow(1), FAR_ADDRESS, 0, 100),
-            packet(near_address_of_flow(299), FAR_ADDRESS, 0, 100),
-        );
-        tally.on_enter(5, 1, &second);
-        tally.on_enter(6, 299, &last);
-        // A handshake packet is not a data packet.
-        tally.on_enter(7, 1, &packet(near_address_of_flow(1), FAR_ADDRESS, 0, 0));
-        tally.on_drop(8, 299, &last, DropCause::Random);
-        tally.on_transmitted(1, &second, 3 * WAIT_RESOLUTION, true);
-        tally.on_deliver(10, 9, 300, &second);
+    fn tally_counts_data_packets_at_the_headline_link() {
+        let [headline, other] = links();
+        let mut tally = tally(&[download(), FlowKind::Tcp { sender: CLIENT }]);
+        let data = packet(0, 100);
+        for flow in 0..2 {
+            for end in [SERVER, CLIENT] {
+                tally.on_enter(5, &of(flow, end, 5), &data);
+            }
+        }
+        tally.on_link_entered(other, &of(0, SERVER, 5), &data);
+        tally.on_link_entered(headline, &of(0, SERVER, 5), &data);
+        // An acknowledgement is not a data packet.
+        tally.on_enter(7, &of(0, SERVER, 7), &packet(1, 0));
+        tally.on_link_entered(headline, &of(0, SERVER, 7), &packet(1, 0));
+        tally.on_served(headline, &of(0, SERVER, 5), &data, &served(3 * TIME_RESOLUTION, true));
+        tally.on_served(other, &of(0, CLIENT, 5), &data, &served(TIME_RESOLUTION, false));
+        tally.on_drop(headline, &of(1, CLIENT, 5), &data, DropCause::Random);
+        tally.on_drop(other, &of(1, CLIENT, 5), &data, DropCause::Full);
         let counters = tally.lock_tally();
         let expected = FlowTally {
             arrived: 1,
             passed: 1,
-            waited: 3 * WAIT_RESOLUTION,
+            waited: 3 * TIME_RESOLUTION,
             marked: 1,
+            sent: 1,
             ..FlowTally::default()
         };
-        assert_eq!(counters.flows[1], expected);
-        assert_eq!((counters.flows[299].arrived, counters.flows[299].random_drops), (1, 1));
-        assert_eq!(
-            (counters.carried_bytes, counters.waits.get(&3), counters.now),
-            (140, Some(&1), 10)
-        );
-        assert_eq!(counters.files[1], None);
+        assert_eq!(counters.flows[0], expected);
+        let FlowTally { sent, random_drops, dropped_elsewhere, .. } = counters.flows[1];
+        assert_eq!((sent, random_drops, dropped_elsewhere), (1, 1, 1));
+        let waits: Vec<_> = counters.waits.iter().map(|(key, count)| (*key, *count)).collect();
+        assert_eq!(waits, [((0, 3), 1), ((1, 1), 1), ((2, 3), 1)]);
     }
 
     #[test]
     fn file_begins_with_syn_and_ends_with_last_new_ack() {
-        let mut tally = SharedTally::new([true, true]);
-        let ack = |number| packet(FAR_ADDRESS, near_address_of_flow(1), number, 0);
-        let mut open = ack(0);
-        open[33] = SYN;
-        tally.on_enter(1, 2, &open);
-        tally.on_enter(2, 2, &open);
-        tally.on_enter(9, 2, &ack(1));
-        let data = packet(near_address_of_flow(1), FAR_ADDRESS, 0, 101);
-        tally.on_enter(12, 1, &data);
-        tally.on_drop(12, 1, &data, DropCause::Full);
-        tally.on_deliver(16, 15, 2, &data);
+        let mut tally = tally(&[download(), download()]);
+        tally.on_enter(1, &of(1, CLIENT, 1), &opening());
+        tally.on_enter(2, &of(1, CLIENT, 2), &opening());
+        tally.on_enter(9, &of(1, CLIENT, 9), &packet(1, 0));
+        let data = packet(0, 101);
+        tally.on_enter(12, &of(1, SERVER, 12), &data);
+        tally.on_drop(links()[0], &of(1, SERVER, 12), &data, DropCause::Full);
+        tally.on_deliver(16, 15, &of(1, SERVER, 12), &data);
         // The last acknowledgement is for the FIN.
         for (due, number) in [(20, 1), (30, 101), (40, 101), (50, 102)] {
-            tally.on_deliver(due + MILLISECOND, due, 1, &ack(number));
-            assert_eq!(tally.lock_tally().files[1].as_ref().unwrap()[&0].is_acked(), due > 20);
+            tally.on_deliver(due + MILLISECOND, due, &of(1, CLIENT, 0), &packet(number, 0));
+            assert_eq!(tally.lock_tally().files[1][&0].is_acked(), due > 20);
         }
-        let file = tally.lock_tally().files[1].as_ref().unwrap()[&0];
+        let file = tally.lock_tally().files[1][&0].clone();
         assert_eq!((file.opened, file.first_entered, file.last_left), (1, Some(12), 15));
         assert_eq!((file.last_ack, file.arrived, file.drops), (30, 1, 1));
+        let FlowTally { rtt_samples, rtt_sum, .. } = tally.lock_tally().flows[1];
+        assert_eq!((rtt_samples, rtt_sum), (1, 30 - 12));
+        assert_eq!(tally.lock_tally().times[&(3, 0)], 1);
         assert_eq!(tally.lock_tally().lateness, [1, 0, 0, 4, 0, 0, 0]);
         tally.on_clock_pause(60);
         let punctuality = tally.lock_tally().punctuality_json(1000);
         let numbers = r#""away_ns":60,"late_ns":4000001,"lateness":[1,0,0,4,0,0,0],"distortion":"#;
         assert!(punctuality.contains(numbers), "{punctuality}");
         assert!(punctuality.ends_with(r#""this machine stalled for 6.0 % of the time"}"#));
-        assert!(tally.lock_tally().files[0].as_ref().unwrap().is_empty());
+        assert!(tally.lock_tally().files[0].is_empty());
     }
 
     #[test]
     fn files_of_one_connection_are_counted_separately() {
-        let mut tally = SharedTally::new([true]);
-        let mut open = packet(FAR_ADDRESS, near_address_of_flow(0), 0, 0);
-        open[33] = SYN;
-        tally.on_enter(1, 1, &open);
-        let mut data = packet(near_address_of_flow(0), FAR_ADDRESS, 0, 100);
-        tally.on_enter(5, 0, &data);
-        tally.on_deliver(9, 9, 0, &packet(FAR_ADDRESS, near_address_of_flow(0), 100, 0));
-        tally.lock_tally().files[0].as_mut().unwrap().get_mut(&0).unwrap().begin_next_file();
+        let mut tally = tally(&[download()]);
+        tally.on_enter(1, &of(0, CLIENT, 1), &opening());
+        let mut data = packet(0, 100);
+        tally.on_enter(5, &of(0, SERVER, 5), &data);
+        tally.on_deliver(9, 9, &of(0, CLIENT, 8), &packet(100, 0));
+        tally.lock_tally().files[0].get_mut(&0).unwrap().begin_next_file();
+        // A request.
+        tally.on_enter(18, &of(0, CLIENT, 18), &packet(100, 10));
         data[24..28].copy_from_slice(&100_u32.to_be_bytes());
-        tally.on_enter(20, 0, &data);
-        let file = |tally: &SharedTally| tally.lock_tally().files[0].as_ref().unwrap()[&0];
+        tally.on_enter(20, &of(0, SERVER, 20), &data);
+        let file = |tally: &SharedTally| tally.lock_tally().files[0][&0].clone();
         assert!(!file(&tally).is_acked());
-        tally.on_deliver(30, 29, 0, &packet(FAR_ADDRESS, near_address_of_flow(0), 200, 0));
+        tally.on_deliver(30, 29, &of(0, CLIENT, 28), &packet(200, 0));
         let file = file(&tally);
         assert!(file.is_acked());
-        assert_eq!((file.opened, file.first_entered, file.last_ack), (1, Some(20), 29));
-        assert_eq!(file.arrived, 1);
+        assert_eq!((file.opened, file.asked, file.first_entered), (1, Some(18), Some(20)));
+        assert_eq!((file.last_ack, file.arrived), (29, 1));
+    }
+
+    #[test]
+    fn delay_of_a_ping_is_the_sum_of_both_ways() {
+        let mut tally = tally(&[FlowKind::Ping, FlowKind::Messages]);
+        let echo = |kind: u8| {
+            let mut bytes = vec![0_u8; 28];
+            (bytes[0], bytes[9], bytes[20], bytes[27]) = (0x45, PROTOCOL_ICMP, kind, 7);
+            bytes
+        };
+        tally.on_enter(1000, &of(0, CLIENT, 1000), &echo(ECHO_REQUEST));
+        tally.on_deliver(1200, 1100, &of(0, CLIENT, 1000), &echo(ECHO_REQUEST));
+        tally.on_enter(5000, &of(0, SERVER, 5000), &echo(ECHO_REPLY));
+        tally.on_deliver(5300, 5300, &of(0, SERVER, 5000), &echo(ECHO_REPLY));
+        tally.on_enter(1, &of(1, SERVER, 1), &[0x45]);
+        tally.on_deliver(9, 8, &of(1, SERVER, 1), &[0x45]);
+        let counters = tally.lock_tally();
+        let of_flow = |flow: usize| {
+            let FlowTally { messages, received, delay, sent, .. } = counters.flows[flow];
+            (messages, received, delay, sent)
+        };
+        assert_eq!((of_flow(0), of_flow(1)), ((1, 1, 400, 2), (1, 1, 7, 1)));
+        assert_eq!(counters.times[&(4, 0)], 2);
     }
 }

@@ -1,10 +1,14 @@
-//! Files sent by a flow over the TCP of the kernel, with the distributions and random streams of
-//! the sources in the simulator.
+//! What a flow sends with the network stack of the kernel, with the distributions and random streams
+//! of the sources in the simulator.
 
 use std::num::NonZeroU32;
-use tcpcast_emu::traffic::{ConnectionUse, FileGenerator, FileToSend};
+use tcpcast_emu::traffic::{
+    ConnectionUse, Exchange, ExchangeGenerator, FileGenerator, FileToSend, FlowApp,
+    MessageGenerator, StreamConfig,
+};
 use tcpcast_link::time::Nanos;
 use tcpcast_sim::clock::seconds_to_nanos;
+use tcpcast_sim::flows::{FlowClassConfig, FlowTraffic, SendingEnds};
 use tcpcast_sim::random::{NamedStream, RandomStream, StreamPurpose};
 use tcpcast_sim::traffic::{SizeOffTimeCoupling, SourceStart, draw_source_start};
 use tcpcast_sim::{Distribution, FileSize, SizeRounding, Traffic};
@@ -17,6 +21,8 @@ pub(super) struct SimulatedSourceId {
     pub class_index: usize,
     /// Index among all sources.
     pub index: u32,
+    /// Index among the emulated flows.
+    pub flow: usize,
 }
 
 /// Transfers that run one at a time: `count` transfers per size, with pauses between them.
@@ -26,14 +32,74 @@ pub(super) struct IsolatedTransfers {
     pub count: u64,
 }
 
-/// Returns the files of a source, its use of connections, and its stop time. Packets contain up to
-/// `payload` bytes of data.
-pub(super) fn file_generator(
+/// What a source sends, and its start time if it sends no files.
+pub(super) fn flow_app(
+    class: &FlowClassConfig,
+    source: SimulatedSourceId,
+    (seed, replication): (u64, u32),
+    (payload, isolated): (NonZeroU32, IsolatedTransfers),
+) -> (FlowApp, Option<Nanos>) {
+    let stream = |purpose| RandomStream::for_entity(seed, replication, source.index, purpose);
+    let mut times = stream(StreamPurpose::OffTime);
+    let mut sizes = stream(StreamPurpose::Size);
+    let start = class.traffic.draw_start_time(source.class_index, &mut times);
+    let app = match &class.traffic {
+        FlowTraffic::Files(traffic) => {
+            let sender = usize::from(class.sends == SendingEnds::Client);
+            let draws = (seed, replication);
+            let (files, session) = file_generator(traffic, source, draws, (payload, isolated));
+            FlowApp::Files { sender, files, session }
+        }
+        FlowTraffic::Requests(requests) => {
+            let fan_in = requests.fan_in.get() as usize;
+            let first = source.flow - source.class_index % fan_in;
+            let requests = requests.clone();
+            let mut draw_bytes =
+                move |of: &Distribution| of.draw_value(&mut sizes).round().max(1.0) as u64;
+            let next = move || {
+                let (request, answer) =
+                    (draw_bytes(&requests.request), draw_bytes(&requests.answer));
+                let server_time = seconds_to_nanos(requests.server_time.draw_value(&mut times));
+                let pause = seconds_to_nanos(requests.pause.draw_value(&mut times));
+                Exchange { request, answer, server_time, pause }
+            };
+            let exchanges = ExchangeGenerator(Box::new(next));
+            FlowApp::Requests { exchanges, client: (first, fan_in) }
+        }
+        FlowTraffic::Stream(stream) => FlowApp::Stream(StreamConfig {
+            segment_bytes: ((stream.rate_bps as f64 * stream.segment_s / 8.0).round() as u64)
+                .max(1),
+            segment: seconds_to_nanos(stream.segment_s),
+            start_buffer: seconds_to_nanos(stream.start_buffer_s),
+            max_buffer: seconds_to_nanos(stream.max_buffer_s),
+        }),
+        FlowTraffic::Messages(messages) => {
+            let (bytes, interval) = (messages.bytes.clone(), messages.interval.clone());
+            let next = move || {
+                let bytes = bytes.draw_value(&mut sizes).round().max(1.0) as u32;
+                (bytes, seconds_to_nanos(interval.draw_value(&mut times)).max(1))
+            };
+            let sends =
+                [SendingEnds::Client, SendingEnds::Server].map(|other| class.sends != other);
+            FlowApp::Messages(MessageGenerator(Box::new(next)), sends)
+        }
+        FlowTraffic::Ping(ping) => {
+            let (bytes, interval) = (ping.bytes, ping.interval.clone());
+            let next = move || (bytes, seconds_to_nanos(interval.draw_value(&mut times)).max(1));
+            FlowApp::Ping(MessageGenerator(Box::new(next)))
+        }
+    };
+    (app, start.map(seconds_to_nanos))
+}
+
+/// Returns the files of a source and its use of connections. Packets contain up to `payload` bytes
+/// of data.
+fn file_generator(
     traffic: &Traffic,
     source: SimulatedSourceId,
     (seed, replication): (u64, u32),
     (payload, isolated): (NonZeroU32, IsolatedTransfers),
-) -> (FileGenerator, ConnectionUse, Option<Nanos>) {
+) -> (FileGenerator, ConnectionUse) {
     let stream = |entity, purpose| RandomStream::for_entity(seed, replication, entity, purpose);
     let source_stream = |purpose| stream(source.index, purpose);
     let (off_times, sizes) =
@@ -43,11 +109,10 @@ pub(super) fn file_generator(
         Some(full - u64::from(file.lacking))
     };
     match traffic {
-        Traffic::Bulk { stop, .. } => {
+        Traffic::Bulk { .. } => {
             let mut start =
                 draw_start_of_endless_file(traffic, source.class_index, off_times, sizes);
-            let stop = stop.map(seconds_to_nanos);
-            (FileGenerator(Box::new(move || start.take())), ConnectionUse::Endless, stop)
+            (FileGenerator(Box::new(move || start.take())), ConnectionUse::Endless)
         }
         Traffic::Transfers { sizes } => {
             let (sizes, mut number) = (sizes.clone(), 0);
@@ -58,7 +123,7 @@ pub(super) fn file_generator(
                 let more = number <= isolated.count * sizes.len() as u64;
                 more.then(|| FileToSend { after, bytes: bytes(size) })
             };
-            (FileGenerator(Box::new(next)), ConnectionUse::Each, None)
+            (FileGenerator(Box::new(next)), ConnectionUse::Each)
         }
         Traffic::Arrivals { gap, size, rounding } => {
             let class_stream = |purpose| stream(source.class, purpose);
@@ -70,7 +135,7 @@ pub(super) fn file_generator(
                 let file = rounding.round_to_file_size(size.draw_value(&mut sizes));
                 Some(FileToSend { after, bytes: bytes(file) })
             };
-            (FileGenerator(Box::new(next)), ConnectionUse::Arriving, None)
+            (FileGenerator(Box::new(next)), ConnectionUse::Arriving)
         }
         Traffic::OnOff { off, size, rounding, persistent, coupling, .. } => {
             let (coupling, by) = (SizeOffTimeCoupling::default(), *coupling);
@@ -83,7 +148,7 @@ pub(super) fn file_generator(
                 Some(FileToSend { after, bytes: bytes(file) })
             };
             let session = if *persistent { ConnectionUse::Persistent } else { ConnectionUse::Each };
-            (FileGenerator(Box::new(next)), session, None)
+            (FileGenerator(Box::new(next)), session)
         }
     }
 }

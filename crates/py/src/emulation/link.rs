@@ -1,10 +1,11 @@
 //! Programs at both ends of an emulated link.
 
-use super::directions::link_directions;
+use super::network::NetworkBuilder;
 use super::sandboxed_run::{
     create_capture_file, open_answer, parse_side, run_in_sandbox, unknown_name_error, write_error,
 };
 use crate::python_config::ConfigFromPython;
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use std::ffi::OsString;
 use std::io::Write;
@@ -13,18 +14,16 @@ use tcpcast_emu::command::LinkCommand;
 use tcpcast_emu::nat::Nat;
 use tcpcast_emu::network::DeviceKind;
 use tcpcast_emu::path::LinkSide;
-use tcpcast_sim::RunConfig;
+use tcpcast_sim::flows::NetworkConfig;
 
-/// Arguments of `run_link`: the configuration of the simulator and the programs at both ends.
+/// Arguments of `run_link`: the configuration of the simulator and the programs at both ends, which
+/// are those of the first source of the first class.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 struct LinkDict {
-    config: ConfigFromPython<RunConfig>,
-    /// Whether the return path copies the rate, buffer and queue of the forward path if the
-    /// configuration has no return link.
-    both_ways: bool,
-    /// End of the senders: "near" or "far".
-    sender: String,
+    config: ConfigFromPython<NetworkConfig>,
+    /// End of the server: "near" or "far".
+    server: String,
     near: Vec<OsString>,
     far: Option<Vec<OsString>>,
     device: Option<String>,
@@ -37,11 +36,15 @@ struct LinkDict {
 
 impl LinkDict {
     fn into_command(self) -> PyResult<LinkCommand> {
-        let (mut forward, mut back, mut delays) = link_directions(self.config.0, self.both_ways)?;
-        if parse_side(&self.sender)? == LinkSide::Far {
-            std::mem::swap(&mut forward, &mut back);
-            delays = (delays.1, delays.0);
+        let mut builder = NetworkBuilder::new(self.config.0, 0);
+        if builder.config().classes.is_empty() {
+            return Err(PyValueError::new_err("a link needs a class with routes"));
         }
+        let mut routes = builder.add_routes(0, 0, 0);
+        if parse_side(&self.server)? == LinkSide::Far {
+            routes.reverse();
+        }
+        let network = builder.into_network();
         let device = match self.device.as_deref() {
             None => None,
             Some("tun") => Some(DeviceKind::Tap),
@@ -51,7 +54,7 @@ impl LinkDict {
         let capture = create_capture_file(self.capture)?;
         let (near, far, mtu, memory) = (self.near, self.far, self.mtu, self.most_bytes);
         let nat = None;
-        Ok(LinkCommand { forward, back, delays, mtu, near, far, device, capture, nat, memory })
+        Ok(LinkCommand { network, routes, mtu, near, far, device, capture, nat, memory })
     }
 }
 

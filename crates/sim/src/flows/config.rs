@@ -3,8 +3,9 @@
 use crate::clock::Nanos;
 use crate::jitter::JitterConfig;
 use crate::loss::LinkLossConfig;
-use crate::probe::ProbeConfig;
+use crate::probe::{LINK_CLASS_CELLS, LINK_TOTAL_CELLS, ProbeConfig};
 use crate::queue::{LinkRate, TokenBucketConfig, disciplines};
+use crate::random::mix_bits;
 use crate::traffic::{BulkStartTimes, Distribution, Traffic};
 use serde::Deserialize;
 use std::num::NonZeroU32;
@@ -181,7 +182,8 @@ pub enum FlowTraffic {
 
 impl FlowTraffic {
     /// Stop time in seconds.
-    pub(crate) fn stop_time(&self) -> Option<f64> {
+    #[must_use]
+    pub fn stop_time(&self) -> Option<f64> {
         match self {
             Self::Requests(RequestTraffic { stop, .. })
             | Self::Messages(MessageTraffic { stop, .. })
@@ -234,6 +236,20 @@ pub struct FlowClassConfig {
     pub dscp: u8,
 }
 
+impl FlowClassConfig {
+    /// Identifies the host of the client of a source, which belongs to a member of the site.
+    #[must_use]
+    pub fn client_host(&self, source: u32, member: u32) -> u32 {
+        let number = match (self.host, self.site) {
+            (Some(host), _) => (1 << 31) + u64::from(host),
+            (None, Some(site)) => 1 + site as u64,
+            (None, None) => 0,
+        };
+        let place = if number == 0 { source } else { member };
+        mix_bits(number << 32 | u64::from(place)) as u32
+    }
+}
+
 /// Configuration of a run on a network of links.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -277,5 +293,11 @@ impl NetworkConfig {
             classes.filter(move |(_, class)| passes(link, class)).map(move |(n, _)| (link, n))
         };
         (0..self.links.len()).flat_map(of_link).collect()
+    }
+
+    /// Number of counters of all links.
+    pub(crate) fn sum_count(&self) -> usize {
+        self.links.len() * LINK_TOTAL_CELLS.len()
+            + self.link_classes().len() * LINK_CLASS_CELLS.len()
     }
 }

@@ -3,15 +3,13 @@
 use super::FlowSimulation;
 use super::config::NetworkConfig;
 use crate::conservation::ConservationError;
-use crate::probe::{ClassCell, LINK_CLASS_CELLS, LINK_TOTAL_CELLS, LinkTotalCell, Probes};
+use crate::probe::{ClassCell, Probes};
 use crate::queue::LinkLoad;
-use tcpcast_net::{LinkCounters, LinkId};
+use tcpcast_net::LinkId;
 
 /// Sums at the end of the warm-up, which are subtracted from the sums since the start.
 #[derive(Debug, Default)]
 pub(super) struct SumsBefore {
-    /// Pairs of link and class.
-    link_classes: Vec<(usize, usize)>,
     /// Sums of the network, as in the counters.
     network: Vec<u64>,
     /// Packets acknowledged, per class of endless flows.
@@ -20,29 +18,8 @@ pub(super) struct SumsBefore {
 
 impl SumsBefore {
     pub fn new(config: &NetworkConfig) -> Self {
-        let link_classes = config.link_classes();
-        let cells = config.links.len() * LINK_TOTAL_CELLS.len()
-            + link_classes.len() * LINK_CLASS_CELLS.len();
-        Self { link_classes, network: vec![0; cells], acked: vec![0; config.classes.len()] }
+        Self { network: vec![0; config.sum_count()], acked: vec![0; config.classes.len()] }
     }
-}
-
-/// Cells of the packets of one class on one link, in the order of their names.
-fn class_cells(counters: &LinkCounters) -> [u64; LINK_CLASS_CELLS.len()] {
-    let LinkCounters { entered, left, transmitted, .. } = counters;
-    [
-        entered.packets,
-        entered.bytes,
-        left.packets,
-        left.bytes,
-        counters.full_drops,
-        counters.early_drops,
-        counters.random_drops,
-        counters.superseded,
-        counters.marked,
-        transmitted.packets,
-        counters.waited,
-    ]
 }
 
 impl FlowSimulation {
@@ -76,45 +53,16 @@ impl FlowSimulation {
         self.update_network_sums();
     }
 
-    /// Sums of the network since the start.
-    fn network_sums(&self) -> Vec<u64> {
-        let mut sums = Vec::with_capacity(self.before.network.len());
-        for declared in 0..self.config.links.len() {
-            let mut total = [0_u64; LINK_TOTAL_CELLS.len()];
-            for instance in self.links.instances_of(declared) {
-                let link = self.network.link(instance);
-                let mut add = |cell: LinkTotalCell, value: u64| {
-                    total[cell as usize] = total[cell as usize].wrapping_add(value);
-                };
-                add(LinkTotalCell::PacketTime, link.occupancy().packet_nanos as u64);
-                add(LinkTotalCell::CarriedBytes, link.transmitted_bytes());
-                add(LinkTotalCell::CapacityBytes, link.capacity_bytes_until(self.now));
-            }
-            sums.extend(total);
-        }
-        for (declared, class) in &self.before.link_classes {
-            let mut total = [0_u64; LINK_CLASS_CELLS.len()];
-            for instance in self.links.instances_of(*declared) {
-                let counters = self.network.link(instance).counters(*class as u16);
-                for (sum, value) in total.iter_mut().zip(class_cells(&counters)) {
-                    *sum = sum.wrapping_add(value);
-                }
-            }
-            sums.extend(total);
-        }
-        sums
-    }
-
     /// Copies the sums of the network since the warm-up to the counters.
     pub(super) fn update_network_sums(&mut self) {
-        let sums = self.network_sums();
+        let sums = self.links.sums(&self.network, self.now);
         let since = sums.iter().zip(&self.before.network).map(|(sum, b)| sum.wrapping_sub(*b));
         self.wire.probes.counters.set_network_sums(since);
     }
 
     /// Starts the measurement at the end of the warm-up.
     pub(super) fn begin_measurement(&mut self) {
-        self.before.network = self.network_sums();
+        self.before.network = self.links.sums(&self.network, self.now);
         self.before.acked.fill(0);
         for flow in &mut self.flows {
             flow.record.begin_measurement();

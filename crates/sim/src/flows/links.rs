@@ -2,8 +2,8 @@
 
 use super::config::{LinkChangeConfig, LinkInstances, NetworkConfig, NetworkLinkConfig};
 use super::parcel::{CLIENT, SERVER};
-use super::wire::{LinkRole, Wire};
 use crate::clock::{Nanos, seconds_to_nanos, transmission_time};
+use crate::probe::{LINK_CLASS_CELLS, LINK_TOTAL_CELLS, LinkTotalCell};
 use crate::queue::LinkRate;
 use crate::queue::disciplines::{BufferLimits, FqCodelConfig, QueueConfig};
 use crate::random::{NamedStream, RandomSource, RandomStream, StreamPurpose};
@@ -11,24 +11,34 @@ use std::num::NonZeroU64;
 use std::sync::Arc;
 use tcpcast_link::loss::LinkLossState;
 use tcpcast_link::transmit::{AnyTransmitter, ConstantRate};
-use tcpcast_net::{Jitter, LinkChange, LinkConfig, LinkId, Network, RouteId};
+use tcpcast_net::{Jitter, LinkChange, LinkConfig, LinkCounters, LinkId, Network, RouteId};
 
-/// Alternative routes of one class and member of its site, by the end that sends.
+/// Alternative routes of one class and member of its site, by the end that sends: the server, then
+/// the client.
 #[derive(Clone, Debug)]
-pub(crate) struct RouteSet([Vec<RouteId>; 2]);
+pub struct RouteSet([Vec<RouteId>; 2]);
 
 impl RouteSet {
+    /// Alternative routes from an end.
+    #[must_use]
+    pub fn alternatives_from(&self, end: usize) -> &[RouteId] {
+        &self.0[end]
+    }
+
     /// Routes of a connection, selected by `hash`.
-    pub fn routes_of_connection(&self, hash: u64) -> [RouteId; 2] {
+    pub(crate) fn routes_of_connection(&self, hash: u64) -> [RouteId; 2] {
         self.0.each_ref().map(|routes| routes[(hash % routes.len() as u64) as usize])
     }
 }
 
 /// A source for which routes are created.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct RouteUser {
+pub struct RouteUser {
+    /// Number of the class.
     pub class: usize,
+    /// Number of the source among all sources.
     pub source: u32,
+    /// Member of the site of the class.
     pub member: u32,
     /// Number of sources that share the routes.
     pub sources: u32,
@@ -36,9 +46,11 @@ pub(crate) struct RouteUser {
 
 /// Links of a network.
 #[derive(Debug)]
-pub(crate) struct NetworkLinks {
+pub struct NetworkLinks {
     config: Arc<NetworkConfig>,
     replication: u32,
+    /// Pairs of configured link and class.
+    link_classes: Vec<(usize, usize)>,
     /// Instances of each configured link, by source or member.
     instances: Vec<Vec<Option<LinkId>>>,
     /// Route sets by class and member; by source if a route has a link of each sender.
@@ -47,8 +59,11 @@ pub(crate) struct NetworkLinks {
 }
 
 impl NetworkLinks {
+    /// Creates no link yet.
+    #[must_use]
     pub fn new(config: &Arc<NetworkConfig>, replication: u32) -> Self {
         Self {
+            link_classes: config.link_classes(),
             config: Arc::clone(config),
             replication,
             instances: vec![Vec::new(); config.links.len()],
@@ -62,6 +77,8 @@ impl NetworkLinks {
         self.instances[declared].iter().flatten().copied()
     }
 
+    /// A route set.
+    #[must_use]
     pub fn route_set(&self, index: u32) -> &RouteSet {
         &self.sets[index as usize]
     }
@@ -73,12 +90,14 @@ impl NetworkLinks {
         links.any(|link| self.config.links[*link].each == LinkInstances::Sender)
     }
 
-    /// Returns the index of the route set of a source; creates missing links and routes.
-    pub fn find_or_add_routes(
+    /// Returns the index of the route set of a source; creates missing links, as of `now`, and
+    /// routes. `on_new` receives each new link and the number of its configuration.
+    pub fn find_or_add_routes<T: Copy>(
         &mut self,
         user: RouteUser,
-        network: &mut Network<u32>,
-        wire: &mut Wire,
+        now: Nanos,
+        network: &mut Network<T>,
+        mut on_new: impl FnMut(&Network<T>, LinkId, usize),
     ) -> u32 {
         let own = self.has_sender_links(user.class);
         let key = if own { user.source } else { user.member } as usize;
@@ -94,8 +113,8 @@ impl NetworkLinks {
         let class = &config.classes[user.class];
         let mut add = |routes: &[Vec<usize>], delay: Nanos| -> Vec<RouteId> {
             let add_route = |route: &Vec<usize>| {
-                let links: Vec<LinkId> =
-                    route.iter().map(|link| self.instance(*link, user, network, wire)).collect();
+                let instance = |link: &usize| self.instance(*link, user, now, network, &mut on_new);
+                let links: Vec<LinkId> = route.iter().map(instance).collect();
                 network.add_route(&links, delay, user.class as u16, user.sources)
             };
             routes.iter().map(add_route).collect()
@@ -108,12 +127,13 @@ impl NetworkLinks {
     }
 
     /// The instance of a configured link on the routes of a source.
-    fn instance(
+    fn instance<T: Copy>(
         &mut self,
         declared: usize,
         user: RouteUser,
-        network: &mut Network<u32>,
-        wire: &mut Wire,
+        now: Nanos,
+        network: &mut Network<T>,
+        on_new: &mut impl FnMut(&Network<T>, LinkId, usize),
     ) -> LinkId {
         let config = &self.config.links[declared];
         let key = match config.each {
@@ -130,15 +150,60 @@ impl NetworkLinks {
                 let (seed, declared) = (self.config.seed, declared as u32);
                 RandomStream::for_entity_at_hop(seed, self.replication, declared, purpose, key)
             };
-            let id = network.add_link(link_config(config, wire.now, stream));
-            wire.links.push(LinkRole {
-                declared: declared as u32,
-                is_headline: declared == self.config.headline,
-                has_queue: network.link(id).has_queue(),
-            });
+            let id = network.add_link(link_config(config, now, stream));
+            on_new(network, id, declared);
             id
         })
     }
+
+    /// Sums of the network since the start up to `now`: [`LINK_TOTAL_CELLS`] of each configured
+    /// link, then [`LINK_CLASS_CELLS`] of each pair of link and class.
+    #[must_use]
+    pub fn sums<T: Copy>(&self, network: &Network<T>, now: Nanos) -> Vec<u64> {
+        let mut sums = Vec::with_capacity(self.config.sum_count());
+        for declared in 0..self.config.links.len() {
+            let mut total = [0_u64; LINK_TOTAL_CELLS.len()];
+            for instance in self.instances_of(declared) {
+                let link = network.link(instance);
+                let mut add = |cell: LinkTotalCell, value: u64| {
+                    total[cell as usize] = total[cell as usize].wrapping_add(value);
+                };
+                add(LinkTotalCell::PacketTime, link.occupancy().packet_nanos as u64);
+                add(LinkTotalCell::CarriedBytes, link.transmitted_bytes());
+                add(LinkTotalCell::CapacityBytes, link.capacity_bytes_until(now));
+            }
+            sums.extend(total);
+        }
+        for (declared, class) in &self.link_classes {
+            let mut total = [0_u64; LINK_CLASS_CELLS.len()];
+            for instance in self.instances_of(*declared) {
+                let counters = network.link(instance).counters(*class as u16);
+                for (sum, value) in total.iter_mut().zip(class_cells(&counters)) {
+                    *sum = sum.wrapping_add(value);
+                }
+            }
+            sums.extend(total);
+        }
+        sums
+    }
+}
+
+/// Cells of the packets of one class on one link, in the order of their names.
+fn class_cells(counters: &LinkCounters) -> [u64; LINK_CLASS_CELLS.len()] {
+    let LinkCounters { entered, left, transmitted, .. } = counters;
+    [
+        entered.packets,
+        entered.bytes,
+        left.packets,
+        left.bytes,
+        counters.full_drops,
+        counters.early_drops,
+        counters.random_drops,
+        counters.superseded,
+        counters.marked,
+        transmitted.packets,
+        counters.waited,
+    ]
 }
 
 /// Round-trip time of packets of `bytes` over the first route of each direction without queueing.

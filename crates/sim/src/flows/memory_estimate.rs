@@ -2,9 +2,7 @@
 
 use super::config::{LinkInstances, NetworkConfig};
 use super::flow::Flow;
-use crate::probe::{
-    CLASS_CELLS, LINK_CELLS, LINK_CLASS_CELLS, LINK_TOTAL_CELLS, SIZE_CELLS, TimeSeries,
-};
+use crate::probe::{CLASS_CELLS, LINK_CELLS, SIZE_CELLS, TimeSeries};
 use std::mem::size_of;
 use tcpcast_net::{Link, LinkCounters};
 use tcpcast_tcp::modern::{Endpoint, OutstandingPacket};
@@ -39,8 +37,7 @@ pub fn estimate_network_bytes(config: &NetworkConfig, replications: u32) -> u64 
     let cells = LINK_CELLS.len()
         + config.classes.len() * CLASS_CELLS.len()
         + (config.probes.size_bounds.len() + 1) * SIZE_CELLS.len()
-        + config.links.len() * LINK_TOTAL_CELLS.len()
-        + config.link_classes().len() * LINK_CLASS_CELLS.len();
+        + config.sum_count();
     let time_series =
         usize::from(config.probes.time_series) * TimeSeries::max_bytes(config.classes.len());
     let per_source = size_of::<Flow>() as u64

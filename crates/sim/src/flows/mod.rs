@@ -28,6 +28,7 @@ pub use config::{
     TimedChange,
 };
 
+pub use links::{NetworkLinks, RouteSet, RouteUser};
 pub use memory_estimate::estimate_network_bytes;
 
 use crate::clock::{NEVER, Nanos};
@@ -38,7 +39,6 @@ use crate::random::RandomStream;
 use crate::replication::{Replication, Replications, RunLimit, RunWatch, StopReason};
 use crate::traffic::SizeOffTimeCoupling;
 use flow::{Flow, FlowClass};
-use links::NetworkLinks;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use tcpcast_net::Network;

@@ -1,11 +1,11 @@
 //! Setup of a run: flows, their routes, and their first events.
 
 use super::apps::AppState;
-use super::config::{FlowClassConfig, FlowTraffic, NetworkConfig};
+use super::config::{FlowTraffic, NetworkConfig};
 use super::flow::{Flow, FlowClass, data_ends};
 use super::links::{NetworkLinks, RouteUser};
 use super::parcel::{CLIENT, SERVER};
-use super::wire::{ClassHostDelay, FlowHeader, Wire, other_end};
+use super::wire::{ClassHostDelay, FlowHeader, LinkRole, Wire, other_end};
 use super::{ClassArrivals, FlowSimulation, FlowTimer, MAX_CONCURRENT, Timers, counters};
 use crate::clock::{Nanos, seconds_to_nanos};
 use crate::jitter::HostProcessingDelay;
@@ -114,7 +114,15 @@ impl FlowSimulation {
             // Further transfers may share the routes.
             sources: if is_arrival { u32::MAX } else { of_class.flows },
         };
-        let route_set = self.links.find_or_add_routes(user, &mut self.network, &mut self.wire);
+        let Self { links, network, wire, now, .. } = self;
+        let headline = self.config.headline;
+        let route_set = links.find_or_add_routes(user, *now, network, |network, id, declared| {
+            wire.links.push(LinkRole {
+                declared: declared as u32,
+                is_headline: declared == headline,
+                has_queue: network.link(id).has_queue(),
+            });
+        });
         let routes = self.links.route_set(route_set).routes_of_connection(0);
         let (seed, number) = (self.config.seed, index as u32);
         let stream = |purpose| RandomStream::for_entity(seed, self.replication, number, purpose);
@@ -124,15 +132,9 @@ impl FlowSimulation {
         let streams = [StreamPurpose::OffTime, StreamPurpose::Size, StreamPurpose::Connection];
         self.flows.push(Flow::new(record, routes, route_set, streams.map(stream), app));
         self.wire.seen.push(0);
-        let FlowClassConfig { site, host, dscp, .. } = &self.config.classes[class];
-        let number = match (host, site) {
-            (Some(host), _) => (1 << 31) + u64::from(*host),
-            (None, Some(site)) => 1 + *site as u64,
-            (None, None) => 0,
-        };
-        let place = if number == 0 { index as u32 } else { member };
-        let client = mix_bits(number << 32 | u64::from(place)) as u32;
-        self.wire.headers.push(FlowHeader { client, dscp: *dscp });
+        let class = &self.config.classes[class];
+        let client = class.client_host(index as u32, member);
+        self.wire.headers.push(FlowHeader { client, dscp: class.dscp });
         if self.wire.has_host_delays {
             self.wire.processed_at.push([0; 2]);
         }
@@ -182,8 +184,8 @@ impl FlowSimulation {
 
 impl FlowTraffic {
     /// Draws the start time in seconds of a source with this index in its class; `None` if another
-    /// source starts it.
-    fn draw_start_time(&self, in_class: usize, stream: &mut RandomStream) -> Option<f64> {
+    /// source starts it, or if the traffic is files.
+    pub fn draw_start_time(&self, in_class: usize, stream: &mut RandomStream) -> Option<f64> {
         match self {
             Self::Requests(requests) => {
                 let fan_in = requests.fan_in.get() as usize;

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::clock::{MILLISECOND, SECOND};
-use crate::probe::{ClassCell, LINK_CLASS_CELLS, LINK_TOTAL_CELLS, ProbeConfig, TimeKind};
+use crate::probe::{ClassCell, LINK_TOTAL_CELLS, ProbeConfig, TimeKind};
 use crate::queue::LinkRate;
 use crate::queue::disciplines::{
     AckFilter, BufferAssignment, CakeConfig, CodelConfig, DropPolicy, DrrConfig, FqCodelConfig,
@@ -158,8 +158,7 @@ impl Outcome {
 
 impl FlowSimulation {
     fn before_cells(&self) -> usize {
-        self.config.links.len() * LINK_TOTAL_CELLS.len()
-            + self.config.link_classes().len() * LINK_CLASS_CELLS.len()
+        self.config.sum_count()
     }
 }
 

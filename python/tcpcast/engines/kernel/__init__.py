@@ -18,6 +18,7 @@ from tcpcast.answer import Answer, Note, Status
 from tcpcast.emulation.traffic import LATENESS_BINS_S, TrafficOutcome, run_traffic
 from tcpcast.engines.kernel.config import (
     estimate_replication_s,
+    network_configuration,
     raise_if_unsupported,
     run_arguments,
 )
@@ -25,6 +26,8 @@ from tcpcast.engines.kernel.counters import (
     MAX_LIMITED_SHARE,
     FinishedFiles,
     MeasuredCounters,
+    MeasuredNetwork,
+    is_without_tcp,
     isolated_transfer_results,
 )
 from tcpcast.engines.packet import WARM_UP_NOT_FOUND_NOTE, metric_estimates, notes
@@ -63,7 +66,7 @@ def kernel(scenario: Scenario, options: RunOptions) -> Answer:
     Parameters
     ----------
     scenario
-        Bulk flows, on/off sources or transfers over one bottleneck.
+        Any traffic over one bottleneck, hops, or links with routes.
     options
         Progress, deadline.
 
@@ -111,7 +114,8 @@ def kernel(scenario: Scenario, options: RunOptions) -> Answer:
     else:
         complete = [o for o in outcomes if len(o.snapshots) >= MIN_SNAPSHOTS]
         if complete:
-            counted = MeasuredCounters(scenario, complete)
+            network = MeasuredNetwork.of(network_configuration(scenario))
+            counted = MeasuredCounters(scenario, network, complete)
             estimates = counted.estimates()
             answer.metrics = metric_estimates.convert_to_metrics(estimates)
             answer.tables = counted.tables()
@@ -156,7 +160,7 @@ def kernel(scenario: Scenario, options: RunOptions) -> Answer:
             answer.status = Status.MACHINE_BUSY
             answer.reason = (
                 "this machine was too busy for the timing of the link; repeat the run, lower "
-                "network.bottleneck.rate, or use --accept-late"
+                f"{scenario.measured.key}.rate, or use --accept-late"
             )
     if scenario.isolated_transfers is None:
         answer.notes = [*warn_about_bbr(scenario, answer.provenance), *answer.notes]
@@ -241,7 +245,11 @@ def warn_about_bbr(scenario: Scenario, provenance: Mapping[str, Any]) -> list[No
     Late ACKs that arrive together shorten the measurement by their lateness. While the link's
     clock is paused, ACKs and queued packets wait, but pacing continues.
     """
-    rtts = [group.rtt_s for group in scenario.populations if group.tcp.control == "bbr"]
+    rtts = [
+        group.rtt_s
+        for group in scenario.populations
+        if group.tcp.control == "bbr" and not is_without_tcp(group)
+    ]
     if not rtts:
         return []
     causes = [

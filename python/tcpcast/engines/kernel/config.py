@@ -1,4 +1,4 @@
-"""Configuration of the link's process: a scenario's path, and the kernel's TCP at its ends.
+"""Configuration of the emulator: a scenario's links, and the kernel's TCP at the hosts.
 
 Unsupported keys are rejected by name, with the behaviour of the kernel.
 """
@@ -10,14 +10,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.engines.kernel.counters import count_senders
-from tcpcast.engines.packet.configuration import make_configuration, to_nanoseconds
+from tcpcast.engines.kernel.counters import count_senders, is_without_tcp
+from tcpcast.engines.packet.configuration import (
+    make_links_configuration,
+    to_nanoseconds,
+    traffic_config,
+)
 from tcpcast.engines.registry import changes_to_set_stack
 from tcpcast.engines.stack_support import KERNEL_STACKS
 from tcpcast.errors import NotApplicable, Suggestion
 from tcpcast.scenario.loss import RestOfRound
 from tcpcast.scenario.modern_stacks import MODERN_STACKS
 from tcpcast.scenario.modern_tcp import get_congestion_control
+from tcpcast.scenario.routes import expand_short_form
+from tcpcast.scenario.traffic import Messages, Transfers
 from tcpcast.units import format_duration
 
 if TYPE_CHECKING:
@@ -37,9 +43,10 @@ HANDSHAKE_AND_PAUSE_RTTS = 5.0
 
 MAX_FLOWS = 256
 MIN_PACKET_BYTES, MAX_PACKET_BYTES = 88, 1984
+MIN_MESSAGE_BYTES = 28
 MAX_QUEUED_BYTES = 256 * 2**20
-"""Limits of the link: senders, bytes of a full packet (the kernel sends segments of at least 48),
-memory for packets."""
+"""Limits of the links: flows, bytes of a full packet (the kernel sends segments of at least 48),
+bytes of the headers of a message or ping, memory for packets."""
 
 CONGESTION_CONTROLS_FILE = "/proc/sys/net/ipv4/tcp_available_congestion_control"
 
@@ -82,8 +89,8 @@ _COMMON_SYSCTLS = {
 def run_arguments(scenario: Scenario, replication: int) -> dict[str, Any]:
     """Return the arguments of ``_native.run_traffic`` for one replication.
 
-    Files, OFF times and start times use the random streams of the packet engine, so both engines
-    send the same data.
+    Files, OFF times, start times, requests and messages use the random streams of the packet
+    engine, so both engines send the same data.
 
     Parameters
     ----------
@@ -92,13 +99,6 @@ def run_arguments(scenario: Scenario, replication: int) -> dict[str, Any]:
     replication
         Index of the replication, from 0.
     """
-    groups, seed = scenario.populations, scenario.run.seed
-    sender_indices = [
-        (index, number)
-        for index, group in enumerate(groups)
-        for number in range(count_senders(group))
-    ]
-    before = np.cumsum([0, *(group.count for group in groups)]).tolist()
     isolated, run = scenario.isolated_transfers, scenario.run
     until, wanted = run.duration_s, None
     if run.transfers is not None:
@@ -108,29 +108,11 @@ def run_arguments(scenario: Scenario, replication: int) -> dict[str, Any]:
         max(expected_s / SNAPSHOTS_PER_RUN, MIN_SNAPSHOT_INTERVAL_S), MAX_SNAPSHOT_INTERVAL_S
     )
     pause_s = 2.0 * scenario.populations[0].rtt_s + 0.01
-    # A fixed receive buffer if a window is limited: a growing one resets the limit.
+    hosts, flows = _hosts_and_flows(scenario)
     return {
-        "config": {**path_configuration(scenario), "seed": seed + replication},
-        "flows": [
-            {
-                **_flow_arguments(groups[index]),
-                "class": index,
-                "place": number,
-                "source": before[index] + number,
-            }
-            for index, number in sender_indices
-        ],
-        "far_sysctls": list(
-            (
-                _COMMON_SYSCTLS
-                | _sysctls_of_both_ends(groups[0].tcp)
-                | (
-                    {}
-                    if all(math.isinf(group.tcp.receiver_window) for group in groups)
-                    else {"tcp_rmem": f"4096 {MAX_RECEIVE_BUFFER_BYTES} {MAX_RECEIVE_BUFFER_BYTES}"}
-                )
-            ).items()
-        ),
+        "config": network_configuration(scenario),
+        "hosts": hosts,
+        "flows": flows,
         "schedule": {
             "until_ns": None if until is None else to_nanoseconds(until),
             "wanted": wanted,
@@ -138,10 +120,90 @@ def run_arguments(scenario: Scenario, replication: int) -> dict[str, Any]:
             "pause_ns": to_nanoseconds(pause_s),
             "count": 0 if isolated is None else isolated.count or 0,
         },
-        "draws": (seed, replication),
+        "replication": replication,
         "capture": None,
         "most_bytes": MAX_QUEUED_BYTES,
     }
+
+
+def network_configuration(scenario: Scenario) -> Config:
+    """Return the simulator's configuration of the links, routes and traffic of a scenario."""
+    if scenario.links:
+        return make_links_configuration(scenario, 0.0)
+    tables = expand_short_form(scenario)
+    if scenario.isolated_transfers is None:
+        return make_links_configuration(type(scenario).from_dict(tables), 0.0)
+    # Classes have no isolated transfers.
+    tables |= {"run": {"duration": "1s", "seed": scenario.run.seed}, "traffic": {"kind": "bulk"}}
+    tables["class"][0]["flows"] = 1
+    config = make_links_configuration(type(scenario).from_dict(tables), 0.0)
+    config["classes"][0]["traffic"] = traffic_config(scenario.populations[0], None)
+    return config
+
+
+SERVER, CLIENT = 0, 1
+"""Numbers of the ends of a flow."""
+
+_SIDES = ("near", "far")
+
+
+def _hosts_and_flows(scenario: Scenario) -> tuple[list[Config], list[Config]]:
+    """Return the hosts, and the flows with the numbers of their hosts.
+
+    An end that sends data is a host of its own, which has its own counters. Other ends with the
+    same settings are one host per side.
+    """
+    hosts: list[Config] = []
+    shared: dict[Any, int] = {}
+    flows = []
+    before = np.cumsum([0, *(group.count for group in scenario.populations)]).tolist()
+    for index, group in enumerate(scenario.populations):
+        senders = _data_senders(group)
+        common = _class_arguments(group)
+        for number in range(count_senders(group)):
+            own: list[int] = []
+            for end in (SERVER, CLIENT):
+                host = _host_arguments(scenario, group, end, is_sender=end in senders)
+                key = None if end in senders else (end, *host["sysctls"])
+                if key is None or key not in shared:
+                    hosts.append(host)
+                if key is not None:
+                    shared.setdefault(key, len(hosts) - 1)
+                own.append(len(hosts) - 1 if key is None else shared[key])
+            place = {"class": index, "place": number, "source": before[index] + number}
+            flows.append({**common, **place, "hosts": own})
+    return hosts, flows
+
+
+def _data_senders(group: Population) -> tuple[int, ...]:
+    """Return the ends of a class that send data; the client sends pings."""
+    if group.traffic.kind == "ping":
+        return (CLIENT,)
+    if group.traffic.kind in ("requests", "stream"):
+        return (SERVER,)
+    return {"server": (SERVER,), "client": (CLIENT,)}.get(group.sends, (SERVER, CLIENT))
+
+
+def _host_arguments(scenario: Scenario, group: Population, end: int, *, is_sender: bool) -> Config:
+    host: Config = {"side": _SIDES[end], "sysctls": [], "route": None, "mtu": MAX_PACKET_BYTES}
+    if is_without_tcp(group):
+        return host
+    tcp = group.tcp
+    sysctls = _COMMON_SYSCTLS | _sysctls_of_both_ends(tcp)
+    if is_sender:
+        sysctls |= {
+            "tcp_slow_start_after_idle": "0" if tcp.idle_restart == "never" else "1",
+            "tcp_reordering": str(tcp.duplicate_threshold),
+        }
+        host["route"] = (tcp.initial_window, max(1, round(tcp.min_rto_s * 1000)))
+        host["mtu"] = group.packet_bytes
+    else:
+        with_tcp = [each for each in scenario.populations if not is_without_tcp(each)]
+        host["mtu"] = max(each.packet_bytes for each in with_tcp)
+        if not all(math.isinf(each.tcp.receiver_window) for each in with_tcp):
+            # A fixed receive buffer if a window is limited: a growing one resets the limit.
+            sysctls["tcp_rmem"] = f"4096 {MAX_RECEIVE_BUFFER_BYTES} {MAX_RECEIVE_BUFFER_BYTES}"
+    return host | {"sysctls": list(sysctls.items())}
 
 
 def estimate_replication_s(scenario: Scenario) -> float:
@@ -171,18 +233,10 @@ def estimate_replication_s(scenario: Scenario) -> float:
     return (run.warmup_s or 0.0) + run.transfers * share / per_s
 
 
-def _flow_arguments(group: Population) -> dict[str, Any]:
-    tcp = group.tcp
-    own = {
-        "tcp_slow_start_after_idle": "0" if tcp.idle_restart == "never" else "1",
-        "tcp_reordering": str(tcp.duplicate_threshold),
-    }
+def _class_arguments(group: Population) -> Config:
     return {
-        "control": tcp.control,
-        "sysctls": list((_COMMON_SYSCTLS | _sysctls_of_both_ends(tcp) | own).items()),
-        "initial_window": tcp.initial_window,
-        "least_rto_ms": max(1, round(tcp.min_rto_s * 1000)),
-        "receiver_window_bytes": _receive_window_bytes(group),
+        "control": group.tcp.control,
+        "receiver_window_bytes": None if is_without_tcp(group) else _receive_window_bytes(group),
         "payload": group.payload_bytes,
     }
 
@@ -242,16 +296,11 @@ def _find_unsupported_features(scenario: Scenario) -> Iterator[NotApplicable]:
             '"receiver"',
             Suggestion({"probes.pcap": None}),
         )
-    network, only = scenario.network, "engine kernel emulates only the bottleneck"
-    if network.hops:
-        yield NotApplicable(f"network.hop: {only}; use [network.bottleneck] instead")
     if scenario.cross:
-        yield NotApplicable(f"cross: {only}", Suggestion({"cross": None}))
-    ends = [end for group in scenario.populations for end in (group.ingress, group.egress)]
-    if any(end.loss is not None for end in ends):
         yield NotApplicable(
-            f"network.ingress, network.egress: {only}, but the access links lose packets",
-            Suggestion({"network.ingress.loss": None, "network.egress.loss": None}),
+            "cross: engine kernel has no cross traffic; use a class with "
+            'traffic.kind = "messages" on the same links',
+            Suggestion({"cross": None}),
         )
     if isinstance(scenario.bottleneck.loss_rule, RestOfRound):
         yield NotApplicable(
@@ -259,7 +308,7 @@ def _find_unsupported_features(scenario: Scenario) -> Iterator[NotApplicable]:
             "not know the rounds of TCP",
             Suggestion({"network.bottleneck.loss": "1%"}),
         )
-    if network.packet_bytes > MAX_PACKET_BYTES:
+    if scenario.network.packet_bytes > MAX_PACKET_BYTES:
         yield NotApplicable(
             f"network.packet: the link carries at most {MAX_PACKET_BYTES} B",
             Suggestion({"network.packet": f"{MAX_PACKET_BYTES}B"}),
@@ -273,6 +322,9 @@ def _find_unsupported_features(scenario: Scenario) -> Iterator[NotApplicable]:
                 Suggestion({key: f"{MIN_PACKET_BYTES}B"}),
             )
     for group in scenario.populations:
+        yield from _find_unsupported_traffic(scenario, group)
+        if is_without_tcp(group):
+            continue
         yield from _find_unsupported_tcp_features(scenario, group.tcp)
         (minimum, maximum), packet = RECEIVE_WINDOW_RANGE_BYTES, group.payload_bytes
         window = _receive_window_bytes(group)
@@ -283,11 +335,37 @@ def _find_unsupported_features(scenario: Scenario) -> Iterator[NotApplicable]:
                 f"to {maximum} B of data ({-(-minimum // packet)} to {maximum // packet} packets)",
                 Suggestion({"tcp.receiver_window": nearest}),
             )
-    first, *others = (_sysctls_of_both_ends(group.tcp) for group in scenario.populations)
-    if any(other != first for other in others):
+
+
+def _find_unsupported_traffic(scenario: Scenario, group: Population) -> Iterator[NotApplicable]:
+    traffic, where = group.traffic, f"class.{group.name}"
+    if group.sends == "both" and traffic.kind not in ("messages", "ping", "requests", "stream"):
         yield NotApplicable(
-            "classes differ in tcp.timestamps, tcp.ecn or SACK, but all receivers are one host; "
-            "use the same values for all classes"
+            f"{where}.sends: engine kernel sends files in one direction per class; use two "
+            'classes, with sends = "server" and sends = "client"'
+        )
+    links = (*group.route, *group.back)
+    if isinstance(traffic, Transfers) and traffic.arrivals is not None:
+        several = [
+            on
+            for on in links
+            if not on.shared
+            and (on.instances != 1 or not scenario.links)
+            and (math.isfinite(on.link.serial_bps) or on.link.loss is not None)
+        ]
+        if several:
+            yield NotApplicable(
+                f"{several[0].key}: in engine kernel, one host sends all arriving transfers of a "
+                "class, so they share this link; use traffic of kind on-off, or leave out its rate "
+                "and loss"
+            )
+    if isinstance(traffic, Messages) and (
+        traffic.size.share_above(MAX_PACKET_BYTES) > 0
+        or traffic.size.share_above(MIN_MESSAGE_BYTES - 1) < 1
+    ):
+        yield NotApplicable(
+            f"{where}.traffic.size: engine kernel sends messages of {MIN_MESSAGE_BYTES} B to "
+            f"{MAX_PACKET_BYTES} B, with headers; use a constant or uniform size in this range"
         )
 
 
@@ -339,21 +417,3 @@ def get_kernel_congestion_controls() -> tuple[str, ...]:
             return tuple(file.read().split())
     except OSError:
         return ()
-
-
-def path_configuration(scenario: Scenario) -> Config:
-    """Return the simulator's configuration, so that the emulated link has the same parameters.
-
-    The links of sources and receivers become constant delays, of a full packet and of an ACK.
-    """
-    config, network = make_configuration(scenario, 0.0), scenario.network
-    for only, group in zip(config["classes"], scenario.populations, strict=True):
-        for own in (group.ingress, group.egress):
-            delay = own.delay_s or 0.0
-            for_packet, for_ack = (
-                to_nanoseconds(delay + 8 * length / own.serial_bps)
-                for length in (group.packet_bytes, network.ack_bytes)
-            )
-            only["forward_ns"] += for_packet
-            only["back_ns"] += for_ack
-    return config

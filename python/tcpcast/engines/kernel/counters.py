@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tcpcast import _native, statistics
-from tcpcast.emulation.traffic import FLOW_COUNTERS, TRANSFER_COLUMNS, WAIT_STEP_S
+from tcpcast.emulation.traffic import FLOW_COUNTERS, TIME_STEP_S, TRANSFER_COLUMNS
 from tcpcast.engines.packet import metric_estimates, transfers
 from tcpcast.engines.packet.configuration import size_interval_bounds
 from tcpcast.engines.packet.counters import (
     CLASS_COUNTER,
     LINK_COUNTER,
+    LINK_TOTAL_COUNTER,
     SIZE_COUNTER,
     BatchCounters,
     Estimates,
     Snapshot,
     point_estimate,
 )
+from tcpcast.engines.packet.link_tables import make_link_tables
 from tcpcast.engines.packet.reliability import (
     add_class_interval_warnings,
     add_interval_warnings,
@@ -43,6 +47,8 @@ if TYPE_CHECKING:
 
     from tcpcast.array_types import Counts, Floats, Table
     from tcpcast.emulation.traffic import TrafficOutcome
+    from tcpcast.engines.packet.config_types import Config
+    from tcpcast.engines.packet.counters import SlotCounts
     from tcpcast.scenario import Scenario
     from tcpcast.scenario.classes import Population
 
@@ -50,6 +56,11 @@ if TYPE_CHECKING:
 def count_senders(group: Population) -> int:
     """Return the number of senders of a class: a single one sends all arriving transfers."""
     return 1 if group.traffic.kind == "transfers" else group.count
+
+
+def is_without_tcp(group: Population) -> bool:
+    """Return True for messages and pings."""
+    return group.traffic.kind in ("messages", "ping")
 
 
 def has_files(scenario: Scenario) -> bool:
@@ -257,7 +268,7 @@ def isolated_transfer_results(
 
 
 KERNEL_COUNTERS = {
-    "sent": "arrived",
+    "sent": "sent",
     "arrived": "arrived",
     "passed": "passed",
     "waited_ns": "waited_ns",
@@ -270,12 +281,19 @@ KERNEL_COUNTERS = {
     "fast_retransmits": "recoveries",
     "timeouts": "timeouts",
     "timeout_sequences": "timeout_sequences",
+    **{
+        name: name
+        for name in (
+            *("messages", "received", "delay_ns", "requests", "latency_ns"),
+            *("startups", "startup_ns", "stalls", "stalled_play_ns", "played_ns"),
+        )
+    },
 }
 """Counters of a class, and their names in the kernel and the link."""
 
 MEASURED_COUNTERS = {
     *KERNEL_COUNTERS,
-    *("time_ns", "busy_ns", "queue_integral", "delivered"),
+    *("time_ns", "busy_ns", "queue_integral", "delivered", "hop_drops", "control_sent"),
     *("transfers", "transfer_packets", "on_time_ns", "delivery_time_ns", "total_time_ns"),
 }
 """Simulator counters that a measurement fills; others stay 0."""
@@ -316,48 +334,105 @@ def find_warm_up_slots(scenario: Scenario, outcome: TrafficOutcome) -> tuple[int
     return end.index, end.is_found
 
 
+@dataclass(frozen=True, slots=True)
+class MeasuredNetwork:
+    """Emulated links: their number, the pairs of a link and a class on it, and the headline."""
+
+    links: int
+    pairs: tuple[tuple[int, int], ...]
+    headline: int
+
+    @classmethod
+    def of(cls, config: Config) -> MeasuredNetwork:
+        """Return the network of a configuration of the simulator."""
+        used = [set(itertools.chain(*each["routes"], *each["back"])) for each in config["classes"]]
+        pairs = itertools.product(range(len(config["links"])), range(len(used)))
+        return cls(
+            len(config["links"]),
+            tuple((link, index) for link, index in pairs if link in used[index]),
+            config["headline"],
+        )
+
+    def headline_counter(self, rows: Floats, name: str) -> Floats:
+        """Return a counter of the headline link in rows of all links, ``[snapshots]``."""
+        column = self.headline * len(LINK_TOTAL_COUNTER) + LINK_TOTAL_COUNTER[name]
+        counter: Floats = rows[:, column]
+        return counter
+
+
 def make_cumulative_counters(
-    scenario: Scenario, outcome: TrafficOutcome, begin: int, finished: FinishedFiles
+    scenario: Scenario,
+    network: MeasuredNetwork,
+    outcome: TrafficOutcome,
+    begin: int,
+    finished: FinishedFiles,
 ) -> Counts:
     """Return cumulative counters after the warm-up, ``[slots + 2, counters]``."""
     groups = scenario.populations
     kept = outcome.snapshots[begin:]
     flows = make_flow_counters(outcome)[begin:]
     flows -= flows[0]
+    links = np.array([snapshot["links"] for snapshot in kept], dtype=np.float64)
+    links -= links[0]
     sizes = (
         len(SIZE_COUNTER) * (len(size_interval_bounds(scenario)) + 1) if has_files(scenario) else 0
     )
-    rows = np.zeros((len(kept), len(LINK_COUNTER) + len(groups) * len(CLASS_COUNTER) + sizes))
+    of_links = len(LINK_COUNTER) + len(groups) * len(CLASS_COUNTER) + sizes
+    rows = np.zeros((len(kept), of_links + links.shape[1]))
+    rows[:, of_links:] = links
     times_ns = np.array([s["now_ns"] for s in kept], dtype=np.float64)
-    rows[:, LINK_COUNTER["time_ns"]] = times_ns - times_ns[0]
-    carried = np.array([s["carried_bytes"] - kept[0]["carried_bytes"] for s in kept])
-    link = scenario.bottleneck
-    if not math.isinf(link.rate_bps) and link.varying is None:
-        busy = carried * 8e9 / link.rate_bps
-        # A packet counts at its departure, so the transmission of the first may precede the run.
-        rows[:, LINK_COUNTER["busy_ns"]] = np.minimum(busy, rows[:, LINK_COUNTER["time_ns"]])
-    waited = flows[:, :, FLOW_COUNTERS.index("waited_ns")].sum(axis=1)
-    # Little's law: packets waiting and in transmission.
-    rows[:, LINK_COUNTER["queue_integral"]] = waited + rows[:, LINK_COUNTER["busy_ns"]]
+    time_ns = rows[:, LINK_COUNTER["time_ns"]] = times_ns - times_ns[0]
+    for cell in ("carried_bytes", "capacity_bytes"):
+        rows[:, LINK_COUNTER[cell]] = network.headline_counter(links, cell)
+    carried, capacity = (
+        np.diff(rows[:, LINK_COUNTER[cell]]) for cell in ("carried_bytes", "capacity_bytes")
+    )
+    share = np.divide(carried, capacity, out=np.zeros_like(carried), where=capacity > 0)
+    # Packets count at the start of their transmission, so a slot may carry more than its capacity.
+    busy_ns = np.concatenate([[0.0], np.cumsum(share * np.diff(time_ns))])
+    rows[:, LINK_COUNTER["busy_ns"]] = np.minimum(busy_ns, time_ns)
+    rows[:, LINK_COUNTER["queue_integral"]] = network.headline_counter(links, "packet_ns")
+    dropped = flows[:, :, FLOW_COUNTERS.index("dropped_elsewhere")].sum(axis=1)
+    rows[:, LINK_COUNTER["hop_drops"]] = dropped
     ends = np.cumsum([count_senders(group) for group in groups])
     for index, (group, end) in enumerate(zip(groups, ends, strict=True)):
         own = flows[:, end - count_senders(group) : end].sum(axis=1)
         first = len(LINK_COUNTER) + index * len(CLASS_COUNTER)
         for cell, name in KERNEL_COUNTERS.items():
             rows[:, first + CLASS_COUNTER[cell]] = own[:, FLOW_COUNTERS.index(name)]
-        received = own[:, FLOW_COUNTERS.index("received_bytes")]
-        rows[:, first + CLASS_COUNTER["delivered"]] = received // group.payload_bytes
+        received = own[:, FLOW_COUNTERS.index("received_bytes")] // group.payload_bytes
+        # The simulator counts both ways of a ping.
+        of_messages = {"messages": 1, "ping": 2}.get(group.traffic.kind, 0)
+        messages = of_messages * own[:, FLOW_COUNTERS.index("received")]
+        rows[:, first + CLASS_COUNTER["delivered"]] = received + messages
     if sizes:
         finished.add_to_counters(rows, times_ns, len(LINK_COUNTER), len(groups))
     return np.vstack([rows, rows[-1:]]).astype(np.uint64)
 
 
+def collect_slot_counts(outcome: TrafficOutcome, begin: int, name: str) -> SlotCounts:
+    """Return the histograms of times after the warm-up, as the simulator has them per slot."""
+    kept = outcome.snapshots[begin:]
+    counts = np.array(
+        [(slot, *row) for slot, snapshot in enumerate(kept[1:]) for row in snapshot[name]],
+        dtype=np.int64,
+    ).reshape(-1, 4)
+    slot, group, steps, number = counts.T
+    times_ns = (steps + 0.5) * (TIME_STEP_S * 1e9)
+    bucket = np.searchsorted(_native.TIME_BUCKET_LIMITS_NS, times_ns, "right") - 1
+    columns = (column.astype(np.uint64) for column in (slot, group, bucket, number))
+    slots, groups, buckets, numbers = columns
+    return len(kept), slots, groups, buckets, numbers
+
+
 class MeasuredCounters:
     """Counters of all replications after their warm-ups."""
 
-    def __init__(self, scenario: Scenario, outcomes: Sequence[TrafficOutcome]) -> None:
+    def __init__(
+        self, scenario: Scenario, network: MeasuredNetwork, outcomes: Sequence[TrafficOutcome]
+    ) -> None:
         """Determine the warm-ups, and split the remaining runs into statistical units."""
-        self.scenario = scenario
+        self.scenario, self._network = scenario, network
         warm_ups = [find_warm_up_slots(scenario, outcome) for outcome in outcomes]
         self.found_warm_up = all(is_found for _, is_found in warm_ups)
         begins = [
@@ -366,7 +441,7 @@ class MeasuredCounters:
         cut = list(zip(outcomes, begins, strict=True))
         self.files = [FinishedFiles(scenario, o, o.snapshots[index]["now_ns"]) for o, index in cut]
         rows = [
-            make_cumulative_counters(scenario, *one, own)
+            make_cumulative_counters(scenario, self._network, *one, own)
             for one, own in zip(cut, self.files, strict=True)
         ]
         self.warm_ups_s = [
@@ -374,7 +449,13 @@ class MeasuredCounters:
         ]
         self.measured_s = float(sum(row[-1, LINK_COUNTER["time_ns"]] for row in rows)) * 1e-9
         begins_ns = round(max(self.warm_ups_s) * 1e9)
-        self.units = BatchCounters(rows, len(scenario.populations), begins_ns=begins_ns)
+        self.units = BatchCounters(
+            rows,
+            len(scenario.populations),
+            begins_ns=begins_ns,
+            links=self._network.links,
+            link_classes=self._network.pairs,
+        )
         self.flows = [make_flow_counters(o)[-1] - make_flow_counters(o)[index] for o, index in cut]
         self._waits = self._count_waits([o.snapshots[index + 1 :] for o, index in cut])
         # The queue that corresponds to the longest wait, including the sent packet.
@@ -382,18 +463,23 @@ class MeasuredCounters:
         if math.isinf(rate) or not self._waits:
             longest = 0
         else:
-            longest_s = max(self._waits) * WAIT_STEP_S
+            longest_s = max(self._waits) * TIME_STEP_S
             smallest = min(group.packet_bytes for group in self.scenario.populations)
             longest = 1 + round(longest_s * rate / (8.0 * smallest))
         # Inputs of the reliability rules: counters, and the largest queue.
         nothing = np.zeros(longest + 1, dtype=np.uint64)
         totals = {"queue_time_ns": nothing, "queue_seen": nothing}
-        self.snapshot = Snapshot(self.units, totals, [], [], [])
+        self.snapshot = Snapshot(
+            *(self.units, totals, [], [], []),
+            class_times=[collect_slot_counts(*one, "times") for one in cut],
+            link_waits=[collect_slot_counts(*one, "waits") for one in cut],
+        )
 
     def estimates(self) -> Estimates:
         """Return every measured metric; None if there was no observation of it."""
         units, scenario = self.units, self.scenario
-        estimates = metric_estimates.estimate_class_metrics(scenario, units, None)
+        times = self.snapshot.class_times
+        estimates = metric_estimates.estimate_class_metrics(scenario, units, None, times)
         estimates |= metric_estimates.estimate_run_metrics(scenario, units)
         counts = self._waits
         if counts:
@@ -401,7 +487,7 @@ class MeasuredCounters:
             share = np.cumsum([counts[int(step)] for step in steps]) / sum(counts.values())
             quantiles = {"queue_delay_p95_s": 0.95, "queue_delay_p99_s": 0.99}
             estimates |= {
-                name: point_estimate(float(steps[np.searchsorted(share, q)]) * WAIT_STEP_S)
+                name: point_estimate(float(steps[np.searchsorted(share, q)]) * TIME_STEP_S)
                 for name, q in quantiles.items()
             }
         groups = self.scenario.populations
@@ -417,27 +503,27 @@ class MeasuredCounters:
                     indices, replications=len(indices)
                 )
         estimates |= metric_estimates.estimate_finished_transfers(scenario, units)
-        if scenario.bottleneck.varying is not None:
-            estimates["queue_mean_pkts"] = None
         known = {
             name: estimates[name] for name in MEASURABLE_METRICS if estimates.get(name) is not None
         }
         return add_interval_warnings(scenario, self.snapshot, known)
 
-    @staticmethod
-    def _count_waits(runs: Sequence[Sequence[dict[str, Any]]]) -> dict[int, int]:
-        """Return the number of packets per waiting time, a histogram in steps."""
+    def _count_waits(self, runs: Sequence[Sequence[dict[str, Any]]]) -> dict[int, int]:
+        """Return the number of data packets per waiting time at the headline link, in steps."""
         counts: dict[int, int] = {}
         for snapshot in (snapshot for snapshots in runs for snapshot in snapshots):
-            for steps, count in snapshot["waits"]:
-                counts[steps] = counts.get(steps, 0) + count
+            for group, steps, count in snapshot["waits"]:
+                if group == self._network.links:
+                    counts[steps] = counts.get(steps, 0) + count
         return counts
 
     def tables(self) -> dict[str, Table]:
         """Return ``by_class``, ``by_flow`` (with several flows) and the tables of files."""
         groups = self.scenario.populations
         estimates = [
-            metric_estimates.estimate_class_metrics(self.scenario, self.units, index)
+            metric_estimates.estimate_class_metrics(
+                self.scenario, self.units, index, self.snapshot.class_times
+            )
             for index in range(len(groups))
         ]
         columns = [name for name in MEASURABLE_METRICS if name in CLASS_METRICS]
@@ -450,24 +536,29 @@ class MeasuredCounters:
         }
         if sum(map(count_senders, groups)) > 1:
             counts = [count_senders(group) for group in groups]
-            names = np.repeat([group.name for group in groups], counts)
+            with_tcp = np.repeat([not is_without_tcp(group) for group in groups], counts)
+            names = np.repeat([group.name for group in groups], counts)[with_tcp]
             on_s = np.repeat([float(self.units.on_seconds([g]).sum()) for g in groups], counts)
             on_s[on_s == 0.0] = math.nan
-            totals = np.sum(self.flows, axis=0)
+            on_s = on_s[with_tcp]
+            totals = np.sum(self.flows, axis=0)[with_tcp]
             of = {name: totals[:, index] for index, name in enumerate(FLOW_COUNTERS)}
-            sent, samples = np.maximum(of["arrived"], 1.0), np.maximum(of["rtt_samples"], 1.0)
+            sent, samples = np.maximum(of["sent"], 1.0), np.maximum(of["rtt_samples"], 1.0)
             tables["by_flow"] = {
                 "class": names,
                 "flow": np.arange(len(names)),
                 "goodput_bps": 8.0 * of["received_bytes"] / on_s,
-                "send_rate_pps": of["arrived"] / on_s,
-                "loss_ratio": (of["queue_drops"] + of["random_drops"]) / sent,
+                "send_rate_pps": of["sent"] / on_s,
+                "loss_ratio": (of["queue_drops"] + of["random_drops"])
+                / np.maximum(of["arrived"], 1.0),
                 "loss_indication_ratio": (of["recoveries"] + of["timeout_sequences"]) / sent,
                 "retransmit_ratio": of["retransmitted"] / sent,
                 "timeouts": of["timeouts"],
                 "rtt_mean_s": of["rtt_sum_ns"] * 1e-9 / samples,
             }
         tables = tables if len(groups) > 1 or "by_flow" in tables else {}
+        if self.scenario.links:
+            tables |= make_link_tables(self.scenario, self.snapshot)
         if has_files(self.scenario):
             tables |= file_tables(self.scenario, self.units, self.files)
         return tables

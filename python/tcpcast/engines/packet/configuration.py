@@ -237,7 +237,7 @@ def _routed_traffic_config(group: Population, start: tuple[float, float] | None)
                 "max_buffer_s": traffic.max_buffer,
             }
         case _:
-            return _traffic_config(group, start)
+            return traffic_config(group, start)
     return {traffic.kind: config | _start_and_stop_config(group)}
 
 
@@ -406,7 +406,7 @@ def _class_config(
         "forward_ns": forward_ns,
         "back_ns": back_ns,
         "packet_bytes": group.packet_bytes if group.name in scenario.packet_size_classes else None,
-        "traffic": _traffic_config(group, start),
+        "traffic": traffic_config(group, start),
         "tcp": _tcp_config(group),
         "host_noise_ns": max(
             to_nanoseconds(group.tcp.host_noise_s), TIE_NOISE_NS if is_tied else 0
@@ -415,7 +415,8 @@ def _class_config(
     }
 
 
-def _traffic_config(group: Population, start: tuple[float, float] | None) -> Config:
+def traffic_config(group: Population, start: tuple[float, float] | None) -> Config:
+    """Return the files or bulk flows of a class; ``start`` is the state of on/off sources."""
     traffic = group.traffic
     payload = group.payload_bytes if group.tcp.is_modern else None
     if traffic.kind == "on-off":
