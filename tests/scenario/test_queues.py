@@ -287,6 +287,7 @@ def test_native_configuration_contains_aqm() -> None:
         "mtu_bytes": 1500,
         "ecn": True,
         "ce_threshold_ns": None,
+        "ce_threshold_ect1": False,
         "rules": "rfc8289",
     }
     assert queue_config(kind="codel", target="8ms") == {

@@ -76,6 +76,11 @@ class Codel(ManagedQueue):
         examples=["1ms"],
         description="delay above which every ECN-capable packet is marked, for DCTCP",
     )
+    ce_threshold_selector: Annotated[Literal["any_ect", "ect1"], Choice("rule")] = Field(
+        default="any_ect",
+        examples=["ect1"],
+        description="packets that ce_threshold marks: all with ECN, or those of L4S, with ECT(1)",
+    )
     rules: Rules = Field(
         default="rfc",
         examples=["linux"],
@@ -83,6 +88,9 @@ class Codel(ManagedQueue):
     )
 
     def _find_errors(self) -> Errors:
+        if self.ce_threshold_selector != "any_ect" and self.ce_threshold is None:
+            message = 'requires ce_threshold = "1ms", for example'
+            yield make_error_at(message, "ce_threshold_selector")
         if self.target >= self.interval:
             # The ratio of the defaults, 5 ms and 100 ms (RFC 8289).
             usual = units.format_duration(float(f"{self.interval / 20:.3g}"))
@@ -98,6 +106,7 @@ class Codel(ManagedQueue):
             "mtu_bytes": mtu_bytes,
             "ecn": self.ecn,
             "ce_threshold_ns": None if threshold is None else round(threshold * 1e9),
+            "ce_threshold_ect1": self.ce_threshold_selector == "ect1",
             "rules": "linux" if self.rules == "linux" else "rfc8289",
         }
         return {"codel": codel}

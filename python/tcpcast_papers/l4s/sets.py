@@ -197,13 +197,17 @@ _PAM_FAMILIES = {
 }
 """Stack of the classic flow, and whether it uses ECN."""
 
+# The column threshold_ms has the target of PIE and DualPI2, and of CoDel.
 _PAM_QUEUES: dict[str, dict[str, Any]] = {
     "FIFO": {},
     "Codel": {"queue": _ONE_QUEUE},
     "Codel_drop": {"queue": _ONE_QUEUE | {"ecn": False}},
     "FQ_Codel": {"queue": _FQ_CODEL},
+    "FQ_Codel_L4S": {
+        "queue": _FQ_CODEL | {"ce_threshold": "1ms", "ce_threshold_selector": "ect1"}
+    },
     "pie_drop": {"queue": _PIE | {"target": "5ms", "ecn": False}},
-    "DualPI2": {"queue": {"kind": "dualpi2"}},
+    "DualPI2": {"queue": {"kind": "dualpi2", "target": "5ms"}},
 }
 
 
@@ -261,14 +265,14 @@ def _pam(lines: Lines) -> Iterator[Cell]:
 
 PAM = CellSet(
     "Pairs with Prague",
-    "Prague beside CUBIC, BBRv1 and BBRv3 behind six queues, PAM 2025",
+    "Prague beside CUBIC, BBRv1 and BBRv3 behind seven queues, PAM 2025",
     ("classic flow", "queue", "buffer (BDP)", "RTT (ms)"),
     "l4s_pam2025.csv",
     _pam,
     (
         "PAM 2025, A Deployment of L4S: goodput and smoothed RTT of two flows at 100 Mbit/s, 10 "
         "trials. Kernel 5.15 of L4STeam, 6.4 for BBRv3. Left out: BBRv2, BBRv3 with ECN, the "
-        "queues FQ and FQ-CoDel with a threshold for ECT(1), and the cells with several flows.",
+        "queue FQ, and the cells with several flows.",
     ),
     _PACKAGE,
 )

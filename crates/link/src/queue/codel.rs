@@ -17,7 +17,7 @@ use super::{
     Backlog, BufferLimits, DropReason, EnqueueOutcome, QueueDiscipline, QueueProbe,
     buffer_occupancy::BufferOccupancy,
 };
-use crate::packet::Packet;
+use crate::packet::{Ecn, Packet};
 use crate::ring_buffer::RingBuffer;
 use crate::time::{MILLISECOND, NEVER, Nanos};
 use serde::Deserialize;
@@ -54,6 +54,8 @@ pub struct CodelConfig {
     /// Linux's `ce_threshold`: sojourn time above which all ECN-capable packets are marked.
     #[serde(rename = "ce_threshold_ns")]
     pub ce_threshold: Option<Nanos>,
+    /// Linux's `ce_threshold_selector`: whether the threshold marks only ECT(1), the packets of L4S.
+    pub ce_threshold_ect1: bool,
     /// Implementation whose details are followed.
     pub rules: CodelRules,
 }
@@ -67,6 +69,7 @@ impl Default for CodelConfig {
             mtu_bytes: 1500,
             ecn: false,
             ce_threshold: None,
+            ce_threshold_ect1: false,
             rules: CodelRules::Linux,
         }
     }
@@ -130,7 +133,9 @@ impl CodelState {
         } else {
             self.enter_dropping_state(now, config, packet, queue, probe)?
         };
-        if config.ce_threshold.is_some_and(|max_wait| now - packet.entered > max_wait) {
+        if config.ce_threshold.is_some_and(|max_wait| now - packet.entered > max_wait)
+            && (!config.ce_threshold_ect1 || packet.ecn == Ecn::Ect1)
+        {
             packet.mark_if_ecn_capable();
         }
         Some(packet)

@@ -182,6 +182,11 @@ fn linux_ce_threshold_marks_packets_with_longer_sojourn() {
     let mut trace = Trace::new(config);
     trace.arrive(6, Ecn::Ect1);
     assert_eq!(trace.serve_until(10 * MS), (vec![], vec![4, 5]));
+    for (ecn, marks) in [(Ecn::Ect1, vec![4, 5]), (Ecn::Ect0, vec![])] {
+        let mut trace = Trace::new(CodelConfig { ce_threshold_ect1: true, ..config });
+        trace.arrive(6, ecn);
+        assert_eq!(trace.serve_until(10 * MS), (vec![], marks));
+    }
 }
 
 #[test]
