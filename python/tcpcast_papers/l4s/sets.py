@@ -191,6 +191,7 @@ SIMULA = CellSet(
 
 _PAM_FAMILIES = {
     "cubic_ecn": ("linux-cubic", True),
+    "cubic_ECN_Prague_1_vs_N_N_vs_1_N_vs_N": ("linux-cubic", True),
     "cubic_noecn": ("linux-cubic", False),
     "bbrv1_noecn": ("linux-bbr", False),
     "bbrv3_noecn": ("bbr3", False),
@@ -203,9 +204,7 @@ _PAM_QUEUES: dict[str, dict[str, Any]] = {
     "Codel": {"queue": _ONE_QUEUE},
     "Codel_drop": {"queue": _ONE_QUEUE | {"ecn": False}},
     "FQ_Codel": {"queue": _FQ_CODEL},
-    "FQ_Codel_L4S": {
-        "queue": _FQ_CODEL | {"ce_threshold": "1ms", "ce_threshold_selector": "ect1"}
-    },
+    "FQ_Codel_L4S": {"queue": _FQ_CODEL | {"ce_threshold": "1ms", "ce_threshold_selector": "ect1"}},
     "pie_drop": {"queue": _PIE | {"target": "5ms", "ecn": False}},
     "DualPI2": {"queue": {"kind": "dualpi2", "target": "5ms"}},
 }
@@ -218,20 +217,21 @@ def _srtt_ms(index: int) -> Callable[[Answer], float]:
 def _pam(lines: Lines) -> Iterator[Cell]:
     pairs: defaultdict[tuple[str, ...], dict[str, dict[str, str]]] = defaultdict(dict)
     for line in lines:
-        is_pair = (line["n_l4s"], line["n_classic"], line["prague_fallback"]) == ("1", "1", "0")
-        if is_pair and line["group"] == "Prague vs Classic" and line["aqm"] in _PAM_QUEUES:
-            key = (line["family"], line["aqm"], line["buffer_bdp"], line["rtt_ms"])
+        is_simulated = line["family"] in _PAM_FAMILIES and line["aqm"] in _PAM_QUEUES
+        if is_simulated and line["group"] != "L4S-Compatible BBRv2 vs Classic":
+            numbers = (line["n_l4s"], line["n_classic"])
+            key = (line["family"], line["aqm"], line["buffer_bdp"], line["rtt_ms"], *numbers)
             pairs[key]["prague" if line["flow_cc"] == "prague" else "classic"] = line
     rate = 100.0
-    for (family, aqm, buffer, rtt), pair in pairs.items():
-        if family not in _PAM_FAMILIES or len(pair) != 2:
+    for (family, aqm, buffer, rtt, *numbers), pair in pairs.items():
+        if len(pair) != 2:
             continue
         stack, ecn = _PAM_FAMILIES[family]
         frames = frames_of(float(buffer) * rate * float(rtt) * 1000 / 8)
         delay = f"{float(rtt) / 2:g}ms"
         classes = [
-            flows("prague", "prague", delay=delay),
-            flows("classic", stack, delay=delay, tcp={"ecn": ecn}),
+            flows("prague", "prague", int(numbers[0]), delay=delay),
+            flows("classic", stack, int(numbers[1]), delay=delay, tcp={"ecn": ecn}),
         ]
         values = []
         for index, flow in enumerate(("prague", "classic")):
@@ -255,7 +255,7 @@ def _pam(lines: Lines) -> Iterator[Cell]:
                 ),
             ]
         yield Cell(
-            (family, aqm, buffer, rtt),
+            (family.partition("_Prague")[0].lower(), aqm, buffer, rtt, *numbers),
             f"{family}, {aqm}",
             network(link(rate, frames, **_PAM_QUEUES[aqm]), classes, duration_s=60),
             tuple(values),
@@ -266,13 +266,13 @@ def _pam(lines: Lines) -> Iterator[Cell]:
 PAM = CellSet(
     "Pairs with Prague",
     "Prague beside CUBIC, BBRv1 and BBRv3 behind seven queues, PAM 2025",
-    ("classic flow", "queue", "buffer (BDP)", "RTT (ms)"),
+    ("classic flow", "queue", "buffer (BDP)", "RTT (ms)", "Prague flows", "classic flows"),
     "l4s_pam2025.csv",
     _pam,
     (
-        "PAM 2025, A Deployment of L4S: goodput and smoothed RTT of two flows at 100 Mbit/s, 10 "
-        "trials. Kernel 5.15 of L4STeam, 6.4 for BBRv3. Left out: BBRv2, BBRv3 with ECN, the "
-        "queue FQ, and the cells with several flows.",
+        "PAM 2025, A Deployment of L4S: goodput and smoothed RTT at 100 Mbit/s, 10 trials; sums of "
+        "up to 25 flows of each kind. Kernel 5.15 of L4STeam, 6.4 for BBRv3. Left out: BBRv2, BBRv3 "
+        "with ECN, and the queue FQ.",
     ),
     _PACKAGE,
 )
