@@ -271,8 +271,8 @@ PAM = CellSet(
     _pam,
     (
         "PAM 2025, A Deployment of L4S: goodput and smoothed RTT at 100 Mbit/s, 10 trials; sums of "
-        "up to 25 flows of each kind. Kernel 5.15 of L4STeam, 6.4 for BBRv3. Left out: BBRv2, BBRv3 "
-        "with ECN, and the queue FQ.",
+        "up to 25 flows of each kind. Kernel 5.15 of L4STeam, 6.4 for BBRv3. Left out: BBRv2, "
+        "BBRv3 with ECN, and the queue FQ.",
     ),
     _PACKAGE,
 )
