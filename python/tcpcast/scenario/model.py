@@ -266,7 +266,8 @@ class Scenario(Table):
             ) from None
         self._input = _ScenarioInput(source, folder)
         needs_links = any(
-            isinstance(group.traffic, FlowTraffic) or group.tcp.control == "prague"
+            isinstance(group.traffic, FlowTraffic)
+            or (group.tcp.control == "prague" and not isinstance(group.traffic, Transfers))
             for group in self.populations
         )
         if not self.links and needs_links:

@@ -256,7 +256,9 @@ def path_of_class(scenario: Scenario, group: Population) -> Path:
         packet_bytes=group.packet_bytes,
         bottleneck_bps=scenario.bottleneck.rate_bps,
         # All other links of a source limit it like its ingress link.
-        ingress_bps=min(on.link.rate_bps for on in group.route[:-1] if not on.shared),
+        ingress_bps=min(
+            (on.link.rate_bps for on in group.route[:-1] if not on.shared), default=math.inf
+        ),
         egress_bps=group.egress.rate_bps,
     )
 
