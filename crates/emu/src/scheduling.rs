@@ -37,6 +37,16 @@ pub(crate) fn reduce_wakeup_latency() {
     }
 }
 
+/// Makes this process a session of its own, with the highest priority if permitted. Linux shares the
+/// processors among sessions first (autogroups, sched(7)), so the priority of a thread has no effect
+/// on processes of other sessions.
+pub(crate) fn prioritise_session() {
+    // Fails for the leader of a process group, whose session may have a terminal.
+    if nix::unistd::setsid().is_ok() {
+        let _ = std::fs::write("/proc/self/autogroup", NICE_LEVEL.to_string());
+    }
+}
+
 /// Prevents deep idle states, which take 0.1 ms to leave, until the file is dropped. Requires root
 /// (the kernel's PM QoS); otherwise nothing changes.
 pub(crate) fn prevent_deep_idle() -> Option<File> {

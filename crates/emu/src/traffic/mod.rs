@@ -26,6 +26,7 @@ use crate::forwarding::{ForwardingLoop, ForwardingResult, SharedPaths, StopHandl
 use crate::namespace::spawn_thread;
 use crate::network::{DeviceKind, EmulatedNetwork};
 use crate::path::{EmulatedPaths, LinkPort, LinkSide, PacketInTransit, PortPair};
+use crate::scheduling;
 use driver::TrafficDriver;
 use flow_state::FlowState;
 use std::fmt;
@@ -326,6 +327,7 @@ impl TrafficCommand {
         lifeline: &OwnedFd,
         answer: &mut (dyn Write + Send),
     ) -> Result<(), LinkError> {
+        scheduling::prioritise_session();
         let ports = host_ports(&self.hosts);
         let mtus: Vec<u32> = self.hosts.iter().map(|host| host.mtu).collect();
         let (network, devices) =
