@@ -18,7 +18,17 @@ if TYPE_CHECKING:
 
     from tcpcast_papers.report import Report
 
-PAPERS = ("engset", "pftk", "parallel", "fixed-point", "short", "kernel", "published", "l4s")
+PAPERS = (
+    "engset",
+    "pftk",
+    "parallel",
+    "fixed-point",
+    "short",
+    "kernel",
+    "published",
+    "l4s",
+    "homes",
+)
 """Names of the papers that can be reproduced: their packages, with "-" instead of "_"."""
 
 

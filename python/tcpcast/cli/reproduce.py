@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from tcpcast.papers import Reproduction
 
-MEASUREMENTS = ("kernel", "published", "l4s")
+MEASUREMENTS = ("kernel", "published", "l4s", "homes")
 """Names of the reproductions of measurements, to which users can add measurement files."""
 
 

@@ -53,6 +53,22 @@ class Value:
 
 
 @dataclass(frozen=True, slots=True)
+class Variant:
+    """A scenario after one change, which may explain the differences of a cell.
+
+    Attributes
+    ----------
+    reason
+        The change in a few words.
+    tables
+        The changed scenario, as :attr:`Cell.tables`.
+    """
+
+    reason: str
+    tables: dict[str, Any] = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Cell:
     """Conditions of a measurement and its values.
 
@@ -68,6 +84,8 @@ class Cell:
         Measured values.
     packets
         Approximate number of packets of one run.
+    variants
+        The scenario after changes that may explain differences.
     """
 
     label: tuple[str, ...]
@@ -75,6 +93,7 @@ class Cell:
     tables: dict[str, Any] = field(compare=False, repr=False)
     values: tuple[Value, ...] = field(compare=False)
     packets: float = 0.0
+    variants: tuple[Variant, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,7 +73,7 @@ def reproduce(  # noqa: PLR0913 - those of every paper, and the measurements
     """
     for folder in measurements:
         if not any((folder / each.table).is_file() for each in sets):
-            names = ", ".join(each.table for each in sets)
+            names = ", ".join(dict.fromkeys(each.table for each in sets))
             raise ScenarioError(
                 f"--measurements {folder}: no measurement files; pass a folder with any of {names}"
             )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tcpcast.answer import Metric
 from tcpcast.errors import ScenarioError
@@ -71,6 +71,8 @@ class CellJob:
     label: tuple[str, ...]
     seeds: int
     cell: Cell = field(compare=False)
+    variant: str = ""
+    """Reason of the variant to simulate, or the scenario of the cell."""
 
     @property
     def weight(self) -> float:
@@ -81,7 +83,7 @@ class CellJob:
         """Return the mean of each value of the cell, with its interval over the seeds."""
         values: dict[str, list[float]] = {value.quantity: [] for value in self.cell.values}
         for seed in range(1, self.seeds + 1):
-            tables = self.cell.tables
+            tables = self._tables
             scenario = Scenario.from_dict(tables | {"run": tables["run"] | {"seed": seed}})
             answer = simulate_scenario(scenario, partial(self._report, progress, seed))
             if answer.not_applicable is not None:
@@ -89,6 +91,11 @@ class CellJob:
             for value in self.cell.values:
                 values[value.quantity].append(value.read(answer))
         return {quantity: _metric(runs) for quantity, runs in values.items()}
+
+    @property
+    def _tables(self) -> dict[str, Any]:
+        changed = (each.tables for each in self.cell.variants if each.reason == self.variant)
+        return next(changed, self.cell.tables)
 
     def _report(self, progress: Callable[[float], None], seed: int, share: float) -> None:
         progress((seed - 1 + share) / self.seeds)
@@ -124,19 +131,24 @@ class PublishedRuns(Runs[SampleSizes]):
 
     def request_all(self) -> None:
         """Request every cell, in decreasing order of work."""
-        jobs = [self._job(each, cell) for each in self.sets for cell in self.cells_of(each)]
+        jobs = [
+            self._job(each, cell, variant)
+            for each in self.sets
+            for cell in self.cells_of(each)
+            for variant in ("", *(every.reason for every in cell.variants))
+        ]
         for job in sorted(jobs, key=lambda job: -job.weight):
             self.request(job)
 
-    def metrics_of(self, cell_set: CellSet, cell: Cell) -> dict[str, Metric]:
-        """Return the simulated values of a cell by quantity.
+    def metrics_of(self, cell_set: CellSet, cell: Cell, variant: str = "") -> dict[str, Metric]:
+        """Return the simulated values of a cell, or of a variant, by quantity.
 
         Raises
         ------
         Unfinished
             The user pressed Ctrl-C before it finished.
         """
-        return self[self._job(cell_set, cell)]
+        return self[self._job(cell_set, cell, variant)]
 
     def compare(self, cell_set: CellSet) -> list[Comparison]:
         """Return all values of a set beside the measured ones.
@@ -152,8 +164,8 @@ class PublishedRuns(Runs[SampleSizes]):
             for value in cell.values
         ]
 
-    def _job(self, cell_set: CellSet, cell: Cell) -> CellJob:
-        return CellJob(cell_set.name, cell.label, self.sample_sizes.seeds, cell)
+    def _job(self, cell_set: CellSet, cell: Cell, variant: str = "") -> CellJob:
+        return CellJob(cell_set.name, cell.label, self.sample_sizes.seeds, cell, variant)
 
 
 @dataclass(frozen=True)

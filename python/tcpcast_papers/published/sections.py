@@ -12,7 +12,15 @@ from tcpcast_papers.drawing import Plot, agreement_plot
 from tcpcast_papers.kernel.sections import digits_text, sign_test_row
 from tcpcast_papers.kernel.signs import NEGLIGIBLE_SHARE, sign_tests_of_groups
 from tcpcast_papers.published.runs import Comparison
-from tcpcast_papers.reproduction import NotSelected, Printed, Row, Section, Tolerance
+from tcpcast_papers.reproduction import (
+    Cause,
+    NotSelected,
+    Printed,
+    Row,
+    Section,
+    Tolerance,
+    choose_cause,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,6 +38,8 @@ def _errors_section(runs: PublishedRuns, _: Path) -> Section:
     for each in runs.sets:
         groups: dict[str, list[Comparison]] = {}
         for line in runs.compare(each):
+            if line.value.allowed is None:
+                continue
             groups.setdefault(line.value.quantity.partition(" of flow")[0], []).append(line)
         for quantity, lines in groups.items():
             section.remarks.append(f"- {each.name}, {quantity}: {summary_text(lines)}")
@@ -82,8 +92,21 @@ def _row(runs: PublishedRuns, cell_set: CellSet, cell: Cell, value: Value) -> Ro
         Printed(digits_text(value.measured), "measured", value.measured),
         line.own,
         tolerance=None if value.allowed is None else Tolerance(absolute=line.max_difference),
-        note=note,
+        note="" if value.allowed is None else note,
+        explained_by=_cause(runs, cell_set, line),
     )
+
+
+def _cause(runs: PublishedRuns, cell_set: CellSet, line: Comparison) -> Cause | None:
+    measured, reach = line.value.measured, line.max_difference
+    causes = (
+        Cause(
+            variant.reason,
+            runs.metrics_of(cell_set, line.cell, variant.reason)[line.value.quantity].value,
+        )
+        for variant in line.cell.variants
+    )
+    return choose_cause(causes, line.own.value, (measured - reach, measured + reach))
 
 
 def _figure(runs: PublishedRuns, folder: Path, cell_set: CellSet) -> Plot:
@@ -105,7 +128,7 @@ def _sign_section(runs: PublishedRuns, _: Path) -> Section:
     sides: dict[tuple[str, ...], list[bool]] = {}
     for each in runs.sets:
         for line in runs.compare(each):
-            if abs(line.difference) >= NEGLIGIBLE_SHARE * line.tolerance:
+            if line.value.allowed and abs(line.difference) >= NEGLIGIBLE_SHARE * line.tolerance:
                 group = (each.name, line.value.quantity, line.cell.group)
                 sides.setdefault(group, []).append(line.difference > 0)
     section.rows = [sign_test_row(test) for test in sign_tests_of_groups(sides)]

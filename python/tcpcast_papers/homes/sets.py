@@ -1,0 +1,346 @@
+"""The tables of measurements: their cells, quantities and tolerances."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from tcpcast_papers.homes.scenarios import (
+    DOWN,
+    STAND_INS,
+    UP,
+    FlowGroup,
+    class_tables,
+    count_flows,
+    network_tables,
+    read_flows,
+    shaped_link,
+)
+from tcpcast_papers.kernel.agreement import AllowedDifference
+from tcpcast_papers.published.cells import Cell, CellSet, Lines, Value, Variant
+from tcpcast_papers.published.links import packets
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tcpcast.answer import Answer
+
+PACKAGE = "tcpcast_papers.homes"
+
+PING_P95, PING_MEDIAN = "ping p95", "ping median"
+PING_RELATIVE, PING_MS = 0.1, 2.0
+RATE_RELATIVE = 0.05
+SHARE_POINTS = 8.0
+ACK_FILTER_RELATIVE = 0.15
+
+_SECONDS = 60.0
+_SOURCE = "dtaht/blog-cerowrt at cc25396a, content/flent"
+_PAIRS = ("reno", "dctcp", "bbr")
+"""Congestion controls whose shares beside CUBIC are compared; the others have stand-ins."""
+
+
+def _ping_ms(answer: Answer, column: str) -> float:
+    classes = answer.tables["by_class"]
+    row = classes["name"].tolist().index("ping")
+    return 1e3 * float(classes[column][row])
+
+
+def _sum_mbit(answer: Answer, direction: str) -> float:
+    classes = answer.tables["by_class"]
+    rates = zip(classes["name"].tolist(), classes["goodput_bps"].tolist(), strict=True)
+    return 1e-6 * float(sum(rate for name, rate in rates if name.startswith(direction)))
+
+
+def _share_percent(answer: Answer, first: str, second: str) -> float:
+    classes = answer.tables["by_class"]
+    rates = dict(zip(classes["name"].tolist(), classes["goodput_bps"].tolist(), strict=True))
+    return 100.0 * float(rates[first] / (rates[first] + rates[second]))
+
+
+def _value(
+    quantity: str, unit: str, text: str, allowed: float, read: Callable[[Answer], float]
+) -> Iterator[Value]:
+    """Yield a measured value, unless its cell of the table is empty."""
+    if text:
+        yield Value(quantity, unit, float(text), AllowedDifference(absolute=allowed), read)
+
+
+def _ping_values(line: dict[str, str]) -> Iterator[Value]:
+    for quantity, column, own in (
+        (PING_P95, "ping_p95_ms", "delay_p95_s"),
+        (PING_MEDIAN, "ping_median_ms", "delay_p50_s"),
+    ):
+        allowed = max(PING_MS, PING_RELATIVE * float(line[column]))
+        for value in _value(quantity, "ms", line[column], allowed, partial(_ping_ms, column=own)):
+            # Medians are shown only.
+            yield value if quantity == PING_P95 else replace(value, allowed=None)
+
+
+def _sum_values(line: dict[str, str], sums: dict[str, str]) -> Iterator[Value]:
+    for direction, column in sums.items():
+        text = line.get(column) or ""
+        allowed = RATE_RELATIVE * float(text or 0)
+        read = partial(_sum_mbit, direction=direction)
+        yield from _value(direction, "Mbit/s", text, allowed, read)
+
+
+def _share_values(groups: dict[FlowGroup, list[float]]) -> Iterator[Value]:
+    """Yield the share of CUBIC in each pair of flows with the same direction and codepoint."""
+    for cubic, rates in groups.items():
+        if cubic.control != "cubic":
+            continue
+        for control in _PAIRS:
+            other = replace(cubic, control=control)
+            total = sum(rates) + sum(groups.get(other, ()))
+            if other not in groups or not total:
+                continue
+            yield Value(
+                f"CUBIC beside {control}, {cubic.direction} {cubic.mark}",
+                "%",
+                100.0 * sum(rates) / total,
+                AllowedDifference(absolute=SHARE_POINTS),
+                partial(_share_percent, first=cubic.name, second=other.name),
+            )
+
+
+def _variants(
+    line: dict[str, str], groups: dict[FlowGroup, list[float]], tables: dict[str, Any]
+) -> Iterator[Variant]:
+    """Yield the scenario after each change that may explain a difference."""
+    if line["router_queue"] == "cake_flowblind":
+        rates = {"down": float(line["down_mbit"]), "up": float(line["up_mbit"])}
+        links = {name: shaped_link(rate, "codel") for name, rate in rates.items()}
+        yield Variant(
+            "CoDel instead of COBALT, which CAKE had from 2017 on", tables | {"link": links}
+        )
+    if any(group.control in STAND_INS for group in groups):
+        classes = [
+            entry | {"tcp": entry["tcp"] | {"stack": "linux-cubic"}}
+            if entry["name"].split("-")[1:2] in ([name] for name in STAND_INS)
+            else entry
+            for entry in tables["class"]
+        ]
+        yield Variant("CUBIC in place of CDG and Westwood, not Reno", tables | {"class": classes})
+
+
+def _home_cells(lines: Lines, *, series: str) -> Iterator[Cell]:
+    for line in lines:
+        if line["set"] != series or line["suspect"]:
+            continue
+        groups = read_flows(line["flows"])
+        if line["swap"]:
+            groups = {replace(each, direction=DOWN): rates for each, rates in groups.items()}
+        rates = {"down": float(line["down_mbit"]), "up": float(line["up_mbit"])}
+        links = {
+            name: shaped_link(rate, line["router_queue"], line["qdisc_in_force"])
+            for name, rate in rates.items()
+        }
+        classes = class_tables(
+            count_flows(groups),
+            rtt_ms=float(line["rtt_ms"]),
+            ecn=line["ecn"] == "ecn",
+            server_qdisc=line["server_qdisc"],
+        )
+        tables = network_tables(links, classes, _SECONDS)
+        up, down = ("up_sum_mean", "down_sum_mean")
+        sums = {DOWN: up} if line["swap"] else {DOWN: down, UP: up}
+        yield Cell(
+            (
+                line["test"] + (" swapped" if line["swap"] else ""),
+                line["rtt_ms"],
+                line["router_queue"],
+                line["ecn"],
+                line["offloads"],
+                _time_of(line["file"]),
+            ),
+            line["router_queue"],
+            tables,
+            (*_ping_values(line), *_sum_values(line, sums), *_share_values(groups)),
+            packets(sum(rates.values()), _SECONDS),
+            tuple(_variants(line, groups, tables)),
+        )
+
+
+def _time_of(file: str) -> str:
+    """Return day and time of a run from the name of its file."""
+    stamp = next(part for part in file.replace("-", ".").split(".") if part[2:3] == "T")
+    month = file.partition("-20")[2].split("-")[1]
+    return f"{month}-{stamp[:2]} {stamp[3:5]}:{stamp[5:7]}:{stamp[7:9]}"
+
+
+_SQUARE_WAVE = {"bbr": (0.0, 15.0), "cubic": (5.0, 25.0)}
+"""Start times of the flows of ``tcp_4up_squarewave``, in seconds; each sends for a minute."""
+
+
+def _upload_cells(lines: Lines) -> Iterator[Cell]:
+    for line in lines:
+        down, _, up = line["bw"].replace("Mbit", "").rpartition("_")
+        rates = {"down": float(down or up), "up": float(up)}
+        queue = line["queue"]
+        # bfifo_1024k_256k: the upload has 1024 KiB, as the measured delays show.
+        kinds = {"down": queue, "up": queue}
+        if queue.count("k") == 2 and queue.startswith("bfifo"):
+            _, far, near = queue.split("_")
+            kinds = {"down": f"bfifo_{near}", "up": f"bfifo_{far}"}
+        links = {name: shaped_link(rates[name], kinds[name]) for name in rates}
+        groups = _without_bbr_downloads(read_flows(line["per_flow"]))
+        if line["test"] == "tcp_nup":
+            rate_of = [rate for rates in groups.values() for rate in rates]
+            groups = {FlowGroup(UP, line["cc"], "BE"): rate_of}
+        is_wave = line["test"] == "tcp_4up_squarewave"
+        if is_wave:
+            groups = {FlowGroup(UP, control, "BE"): [0.0, 0.0] for control in _SQUARE_WAVE}
+        classes = class_tables(
+            count_flows(groups),
+            rtt_ms=float(line["rtt_ms"]),
+            ecn=line["ecn"] == "ecn",
+            server_qdisc="",
+        )
+        tables = network_tables(links, classes, 85.0 if is_wave else _SECONDS)
+        if is_wave:
+            tables |= {
+                "traffic": {"kind": "bulk"},
+                "class": list(_square_wave(tables["class"])),
+            }
+        values = (*_ping_values(line), *_sum_values(line, {UP: "up_sum_mean"}))
+        yield Cell(
+            (
+                line["test"],
+                line["flows"],
+                line["cc"] if line["test"] == "tcp_nup" else "",
+                queue,
+                line["bw"],
+                line["ecn"],
+                line["router_offloads"],
+            ),
+            queue,
+            tables,
+            (*values, *(() if is_wave else _share_values(groups))),
+            packets(sum(rates.values()), _SECONDS),
+        )
+
+
+def _without_bbr_downloads(
+    groups: dict[FlowGroup, list[float]],
+) -> dict[FlowGroup, list[float]]:
+    """Return the groups with CUBIC for all downloads: the server's kernel, 4.4, had no BBR."""
+    result: defaultdict[FlowGroup, list[float]] = defaultdict(list)
+    for group, rates in groups.items():
+        result[replace(group, control="cubic") if group.direction == DOWN else group] += rates
+    return dict(result)
+
+
+def _square_wave(classes: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yield the classes with one class for each start time."""
+    for entry in classes:
+        starts = next(
+            (times for control, times in _SQUARE_WAVE.items() if f"-{control}-" in entry["name"]),
+            None,
+        )
+        if starts is None:
+            yield entry
+            continue
+        for start in starts:
+            own = {"name": f"{entry['name']}-{start:g}", "flows": 1, "start": f"{start:g}s"}
+            yield entry | own | {"stop": f"{start + _SECONDS:g}s"}
+
+
+_NO_NOISE = {"host_noise": "0s"}
+_ACK_FILTERS = {"no-ack-filter": "off", "ack-filter": "on", "ack-filter-aggressive": "aggressive"}
+
+
+def _ack_filter_cells(lines: Lines) -> Iterator[Cell]:
+    by_title: defaultdict[str, dict[str, str]] = defaultdict(dict)
+    for line in lines:
+        by_title[line["title"]] = line
+    for title, line in by_title.items():
+        up, _, name = title.removeprefix("1Gbit-").partition("-")
+        up_mbit = 100.0 if up == "wtf" else float(up.removesuffix("Mbit"))
+        links = {"down": shaped_link(1000.0, "cake"), "up": shaped_link(up_mbit, "cake")}
+        links["up"]["queue"]["ack_filter"] = _ACK_FILTERS[name]
+        # Namespaces: no line below the shaper.
+        links["down"]["rate"] = "10gbit"
+        flows = [(FlowGroup(direction, "cubic", "BE"), 4) for direction in (DOWN, UP)]
+        classes = class_tables(flows, rtt_ms=99.5, ecn=False, server_qdisc="")
+        sums = {DOWN: "down_sum_mean", UP: "up_sum_mean"}
+        values = [
+            replace(value, allowed=AllowedDifference(ACK_FILTER_RELATIVE))
+            if value.quantity == DOWN
+            else replace(value, allowed=None)
+            for value in _sum_values(line, sums)
+        ]
+        tables = network_tables(links, classes, _SECONDS)
+        exact = Variant("hosts without noise, as in namespaces", tables | {"tcp": _NO_NOISE})
+        yield Cell(
+            (f"{up_mbit:g}", name),
+            "ack filter",
+            tables,
+            tuple(values),
+            packets(1000.0 + up_mbit, _SECONDS),
+            (exact,),
+        )
+
+
+_HOME_COLUMNS = ("test", "RTT (ms)", "queue", "ECN", "offloads", "run")
+_OFFLOADS = (
+    "With offloads, chunks of up to 64 kB are one packet for netem, HTB and its queue; in these "
+    "scenarios they are single packets. CAKE divides them."
+)
+
+SETS: tuple[CellSet, ...] = (
+    CellSet(
+        "Home line",
+        "Ping and rates beside 4+4 flows and more, 110/10 Mbit/s",
+        _HOME_COLUMNS,
+        "home_under_load.csv",
+        partial(_home_cells, series="cake_vs_everything"),
+        (
+            f"{_SOURCE}, April 2016: Linux 4.5 (client), router with CAKE or HTB, netem with half "
+            "of the RTT on each side; one run each. Runs whose metadata contradict each other are "
+            "left out. CAKE of 2016 had CoDel instead of COBALT; Reno stands for CDG and Westwood.",
+            _OFFLOADS,
+        ),
+        PACKAGE,
+    ),
+    CellSet(
+        "Fast line",
+        "Ping and rates at 100 to 900 Mbit/s in both directions",
+        _HOME_COLUMNS,
+        "home_under_load.csv",
+        partial(_home_cells, series="900mbit"),
+        (
+            f"{_SOURCE}, April 2016, as above. Without offloads, the router forwarded 635 Mbit/s "
+            "through HTB and 800 to 850 through CAKE at 900 Mbit/s: its processor was the limit.",
+        ),
+        PACKAGE,
+    ),
+    CellSet(
+        "Upload",
+        "CUBIC and BBR at 20 Mbit/s behind seven queues",
+        ("test", "flows", "control", "queue", "rate", "ECN", "offloads"),
+        "bbr_cubic_20mbit.csv",
+        _upload_cells,
+        (
+            f"{_SOURCE}, September 2016: Linux 4.8 (client, first release of BBR, sch_fq), HTB "
+            "with the queue in both directions, netem 24 ms in each; one run each. The server "
+            "(4.4) had no BBR, so all downloads are CUBIC.",
+            _OFFLOADS,
+        ),
+        PACKAGE,
+    ),
+    CellSet(
+        "Ack filter",
+        "4+4 flows at 1 Gbit/s down, 100 ms, with CAKE's ack filter",
+        ("up (Mbit/s)", "filter"),
+        "ack_filter.csv",
+        _ack_filter_cells,
+        (
+            f"{_SOURCE}, November 2017: Linux 4.14, namespaces, CAKE in both directions; one run "
+            "each.",
+        ),
+        PACKAGE,
+    ),
+)
+"""All sets, in the order of the page."""
