@@ -166,7 +166,7 @@ class Words:
             yield f"use {self.option('--feed')} {suggestion.feed}"
         changes = suggestion.changes.items()
         if written := [self.assignment(*each) for each in changes if each[1] is not None]:
-            yield f"write {' and '.join(written)}"
+            yield f"use {' and '.join(written)}"
         if omitted := [self.key(key) for key, value in changes if value is None]:
             yield f"leave {' and '.join(omitted)} out"
 

@@ -137,7 +137,7 @@ def make_home_scenario(
     delay = units.format_duration(_read("--rtt", units.parse_duration, values["rtt"]) / 2)
     queues = [name.strip() for name in values["queue"].split(",") if name.strip()]
     if not queues:
-        raise ScenarioError(InputError("--queue", "names no queue; write droptail,fq_codel"))
+        raise ScenarioError(InputError("--queue", "names no queue; use droptail,fq_codel"))
     links = {
         name: {"rate": values[name], "buffer": f"{max(3000, round(BUFFER_S * rate / 8))}B"}
         for name, rate in rates.items()
@@ -185,7 +185,7 @@ def _read(option: str, read: Any, text: str) -> float:
     except UnitError as error:
         raise ScenarioError(InputError(option, str(error))) from None
     if value == float("inf"):
-        raise ScenarioError(InputError(option, "a line has a rate; write, for example, 20mbit"))
+        raise ScenarioError(InputError(option, "a line has a rate; use 20mbit, for example"))
     return value
 
 
@@ -197,13 +197,13 @@ def _read_uses(text: str) -> dict[str, int]:
         name, _, count = part.partition("=")
         if name not in USES:
             near = did_you_mean_text(name, USES)
-            message = f"{units.quote(name)} is not a use{near}; write {', '.join(USES)}"
+            message = f"{units.quote(name)} is not a use{near}; use {', '.join(USES)}"
             raise ScenarioError(InputError("--uses", message))
         try:
             uses[name] = units.parse_count(int(count or 1), minimum=1, maximum=MAX_FLOWS)
         except ValueError:
-            message = f"{units.quote(part)}: write a number from 1 to {MAX_FLOWS}, as in {name}=2"
+            message = f"{units.quote(part)}: use a number from 1 to {MAX_FLOWS}, as in {name}=2"
             raise ScenarioError(InputError("--uses", message)) from None
     if not uses:
-        raise ScenarioError(InputError("--uses", "names no use; write call,upload"))
+        raise ScenarioError(InputError("--uses", "names no use; use call,upload"))
     return uses

@@ -126,7 +126,7 @@ def ask_path(
     if points is not None and not ranges:
         raise OptionError(
             "--points",
-            f"no option is a range; write, for example, {name_of('--loss')} 0.01%..10%",
+            f"no option is a range; use {name_of('--loss')} 0.01%..10%, for example",
         )
     per_range = DEFAULT_POINTS if points is None else points
     varied = {PATH_OPTIONS[name].keys[0]: f"{text} {per_range}" for name, text in ranges.items()}
@@ -198,7 +198,7 @@ def _payload_bytes(values: Mapping[str, Any]) -> int:
         raise OptionError("--mss", str(error)) from None
     if not 1 <= size <= MAX_MSS:
         message = (
-            f"{units.quote(text)} is not the payload of a packet; write a size from "
+            f"{units.quote(text)} is not the payload of a packet; use a size from "
             f'"1B" to "{MAX_MSS}B"'
         )
         raise OptionError("--mss", message)
@@ -244,12 +244,12 @@ def _make_scenario(values: Mapping[str, Any], changes: Mapping[str, Any]) -> Sce
     for end in (size or "").split(".."):
         if units.is_bare_number(end):
             packets = units.format_packets(units.parse_packets(end))
-            message = f"{units.quote(end)} has no unit; write {packets} or {packets[:-3]}B"
+            message = f"{units.quote(end)} has no unit; use {packets} or {packets[:-3]}B"
             raise OptionError("--size", message)
     if rate == "unlimited" and values.get("buffer") is not None:
         raise OptionError(
             "--buffer",
-            f"a link without a rate has no queue; write {name_of('--rate')} 100mbit",
+            f"a link without a rate has no queue; use {name_of('--rate')} 100mbit",
         )
     typed = {**values, "mss": f"{_payload_bytes(values) + _header_bytes(values)}B"}
     if rate != "unlimited":

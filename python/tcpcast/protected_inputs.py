@@ -70,7 +70,7 @@ def protect_inputs(*files: Name) -> None:
     for file in files:
         if _readable is not None:
             if isinstance(file, int):
-                raise TcpcastError("standard input cannot be read here; write the name of a file")
+                raise TcpcastError("standard input cannot be read here; use the name of a file")
             try:
                 target = os.path.realpath(file)
                 is_below = any(
@@ -85,7 +85,7 @@ def protect_inputs(*files: Name) -> None:
                 raise TcpcastError(f"{os.fsdecode(file)}: {_refusal}")
             if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
                 raise TcpcastError(
-                    f"{os.fsdecode(file)}: a pipe or a device; write the name of a file"
+                    f"{os.fsdecode(file)}: a pipe or a device; use the name of a file"
                 )
     remembered = _remembered.get()
     if remembered is not None:

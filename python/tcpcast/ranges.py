@@ -120,11 +120,11 @@ def _split_range(quantity: Quantity, text: str) -> tuple[str, str]:
         what = "has no beginning"
     elif parts[1].endswith("%") and not parts[0].endswith("%"):
         # 0.01..10% would mean 1 % to 10 %, which is hardly ever intended.
-        what = f"has a percentage at only one end; write {parts[0]}%..{parts[1]}"
+        what = f"has a percentage at only one end; use {parts[0]}%..{parts[1]}"
         raise UnitError(f"{quantity.option}: {quote(text)} {what}")
     else:
         return parts[0], parts[1]
-    raise UnitError(f"{quantity.option}: {quote(text)} {what}; write {quantity.range_example}")
+    raise UnitError(f"{quantity.option}: {quote(text)} {what}; use {quantity.range_example}")
 
 
 def _read_end(quantity: Quantity, text: str) -> float:
@@ -146,13 +146,13 @@ def _check_order(
 
     (low_text, first), (high_text, last) = low, high
     if not math.isfinite(first) or not math.isfinite(last):
-        what = f"is a range without an end; write {quantity.range_example}"
+        what = f"is a range without an end; use {quantity.range_example}"
     elif first == last:
-        what = f"is a range of one value; write {low_text}"
+        what = f"is a range of one value; use {low_text}"
     elif first > last:
-        what = f"is in descending order; write {high_text}..{low_text}"
+        what = f"is in descending order; use {high_text}..{low_text}"
     elif first == 0 and not linear:
-        what = "begins at 0, but the values of a range have a constant ratio; write "
+        what = "begins at 0, but the values of a range have a constant ratio; use "
         start = max(round(last / 100), 1) if quantity.whole else last / 100
         advice = [f"{quantity.write(start)}..{quantity.write(last)}"] if start < last else []
         advice += ["lin for equal steps"] if quantity.has_linear_steps else []

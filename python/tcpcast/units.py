@@ -82,11 +82,11 @@ def parse_rate(value: object) -> float:
             prefix = (byte[1] or "").lower()
             if "B" in unit or "yte" in unit:
                 bad_rate_text = (
-                    f'{quote(value)} is in bytes; write "{decimal_text(number * 8)}{prefix}bit"'
+                    f'{quote(value)} is in bytes; use "{decimal_text(number * 8)}{prefix}bit"'
                 )
             else:
                 bad_rate_text = (
-                    f"{quote(value)} may mean bits or bytes; write "
+                    f"{quote(value)} may mean bits or bytes; use "
                     f'"{decimal_text(number)}{prefix}bit" for bits or '
                     f'"{decimal_text(number * 8)}{prefix}bit" for bytes'
                 )
@@ -94,7 +94,7 @@ def parse_rate(value: object) -> float:
             near = _nearest_unit(unit.lower(), RATE_UNITS)
             bad_rate_text = (
                 f"{quote(value)} is not a rate (bit, kbit, mbit, gbit or tbit); "
-                f'write "{decimal_text(number)}{near or "mbit"}"'
+                f'use "{decimal_text(number)}{near or "mbit"}"'
             )
         raise UnitError(bad_rate_text)
     rate = number * RATE_UNITS[f"{match[1] or match[2] or ''}bit".lower()]
@@ -131,7 +131,7 @@ def parse_duration(value: object, *, example: str = "50ms") -> float:
         else:
             near = TIME_NAMES.get(unit.lower()) or _nearest_unit(unit, TIME_UNITS)
             written = f'"{decimal_text(number)}{near or "ms"}"'
-        raise UnitError(f"{quote(value)} is not a time (ns, us, ms, s, min or h); write {written}")
+        raise UnitError(f"{quote(value)} is not a time (ns, us, ms, s, min or h); use {written}")
     seconds = number * TIME_UNITS[unit or "s"]
     return _check_range(seconds, value, Decimal(0), MAX_TIME, ("0s", "100000000s"))
 
@@ -160,7 +160,7 @@ def parse_bytes(value: object) -> int:
         raise UnitError(_bad_size_text(value, number, unit, BYTE_UNITS))
     size = number * BYTE_UNITS[unit]
     if size != size.to_integral_value():
-        raise UnitError(f"{quote(value)} is not a whole number of bytes; write whole bytes")
+        raise UnitError(f"{quote(value)} is not a whole number of bytes; use whole bytes")
     return int(_check_range(size, value, Decimal(0), MAX_BYTES, ("0B", "1000000GB")))
 
 
@@ -192,7 +192,7 @@ def parse_packets(value: object, *, payload_bytes: int | None = None) -> float:
         raise UnitError(_bad_size_text(value, number, unit, {"pkt": Decimal(1), **BYTE_UNITS}))
     if payload_bytes is None:
         raise UnitError(
-            f"{quote(value)} is in bytes, but the packet size is not known; write packets"
+            f"{quote(value)} is in bytes, but the packet size is not known; use packets"
         )
     return parse_bytes(value) / payload_bytes
 
@@ -217,10 +217,10 @@ def parse_ratio(value: object) -> float:
     """
     number, unit = _split_quantity(value, "ratio", '"1%"', bare=True)
     if unit not in ("", "%"):
-        raise UnitError(f'{quote(value)} is not a ratio; write, for example, "1%" or 0.01')
+        raise UnitError(f'{quote(value)} is not a ratio; use "1%" or 0.01, for example')
     if unit == "" and 1 < number <= 100:
         raise UnitError(
-            f'{quote(value)} is above 1; write "{decimal_text(number)}%" for a percentage'
+            f'{quote(value)} is above 1; use "{decimal_text(number)}%" for a percentage'
         )
     ratio = number / 100 if unit == "%" else number
     return _check_range(ratio, value, Decimal(0), Decimal(1), ("0%", "100%"))
@@ -247,7 +247,7 @@ def parse_per_second(value: object) -> float:
     number, unit = _split_quantity(value, "frequency", '"20/s"')
     period = unit.removeprefix("/").strip()
     if not unit.startswith("/") or period not in TIME_UNITS:
-        raise UnitError(f'{quote(value)} is not a frequency; write "{decimal_text(number)}/s"')
+        raise UnitError(f'{quote(value)} is not a frequency; use "{decimal_text(number)}/s"')
     return _check_range(
         number / TIME_UNITS[period], value, Decimal("1e-9"), Decimal("1e12"), ("1e-9/s", "1e12/s")
     )
@@ -275,17 +275,17 @@ def parse_count(value: object, *, minimum: int, maximum: int) -> int:
     """
     if isinstance(value, str):
         if not value.isdecimal():
-            raise UnitError(f"{quote(value)} is not a whole number; write 1, for example")
+            raise UnitError(f"{quote(value)} is not a whole number; use 1, for example")
         if len(value) > len(str(maximum)):
-            raise UnitError(f"{quote(value)} is too large; write at most {maximum}")
-        raise UnitError(f"{quote(value)} is a text; write a whole number without quotes")
+            raise UnitError(f"{quote(value)} is too large; use at most {maximum}")
+        raise UnitError(f"{quote(value)} must be a whole number without quotes")
     number, _ = _split_quantity(value, "count", "134", bare=True, negative=True)
     if number != number.to_integral_value():
-        raise UnitError(f"{quote(value)} is not a whole number; write {max(minimum, int(number))}")
+        raise UnitError(f"{quote(value)} is not a whole number; use {max(minimum, int(number))}")
     if number < minimum:
-        raise UnitError(f"{quote(value)} is too small; write at least {minimum}")
+        raise UnitError(f"{quote(value)} is too small; use at least {minimum}")
     if number > maximum:
-        raise UnitError(f"{quote(value)} is too large; write at most {maximum}")
+        raise UnitError(f"{quote(value)} is too large; use at most {maximum}")
     return int(number)
 
 
@@ -302,7 +302,7 @@ def check_leading_digit(text: str, what: str, example: str, *, bare: bool) -> No
     complete = f"0{text.strip()}"
     if complete.startswith("0.") and _QUANTITY.fullmatch(complete):
         _split_quantity(complete, what, example, bare=bare)
-        raise UnitError(f'{quote(text)} has no digit before the point; write "{complete}"')
+        raise UnitError(f'{quote(text)} has no digit before the point; use "{complete}"')
 
 
 def format_rate(rate_bps: float) -> str:
@@ -398,7 +398,7 @@ def _split_quantity(  # noqa: PLR0913 - one parser for every quantity, for unifo
     if isinstance(value, str):
         text = value
     elif isinstance(value, numbers.Real) and not isinstance(value, bool):
-        needs = f"write, for example, {example}"
+        needs = f"use {example}, for example"
         if isinstance(value, numbers.Integral):
             whole = int(value)
             if abs(whole) >= 10**_MAX_LENGTH:
@@ -409,11 +409,11 @@ def _split_quantity(  # noqa: PLR0913 - one parser for every quantity, for unifo
                 raise UnitError(f"{quote(value)} is not a {what}; {needs}")
             text = repr(float(value))
     else:
-        raise UnitError(f"{quote(value)} is not a {what}; write, for example, {example}")
+        raise UnitError(f"{quote(value)} is not a {what}; use {example}, for example")
     match = _QUANTITY.fullmatch(text) if len(text) <= _MAX_LENGTH else None
     if match is None:
         check_leading_digit(text, what, example, bare=bare)
-        words, needs = str(value).strip().lower(), f"write, for example, {example}"
+        words, needs = str(value).strip().lower(), f"use {example}, for example"
         if words in ("inf", "infinity", "infinite", "none", "unlimited"):
             not_a_number_text = (
                 f"{quote(value)} is not a {what} here; {needs}, or leave the key out"
@@ -426,13 +426,13 @@ def _split_quantity(  # noqa: PLR0913 - one parser for every quantity, for unifo
     if sign == "-" and number != 0:
         if not negative:
             written = quote(f"{digits}{unit}") if unit else digits
-            raise UnitError(f"{quote(value)} is negative; write {written}")
+            raise UnitError(f"{quote(value)} is negative; use {written}")
         number = -number
     if number == 0 and what in _POSITIVE_QUANTITIES:
-        raise UnitError(f"{quote(value)} must be above 0; write, for example, {example}")
+        raise UnitError(f"{quote(value)} must be above 0; use {example}, for example")
     if not unit and not bare and not (zero_needs_no_unit and number == 0):
         written = f"{decimal_text(number)}{_likely_unit(number, what, example)}"
-        raise UnitError(f'{quote(value)} has no unit; write "{written}"')
+        raise UnitError(f'{quote(value)} has no unit; use "{written}"')
     return number, unit
 
 
@@ -457,7 +457,7 @@ def _bad_size_text(value: object, number: Decimal, unit: str, known: Mapping[str
     else:
         near = _nearest_unit(unit, known)
     written = f'"{decimal_text(number)}{near or next(iter(known))}"'
-    return f"{quote(value)} is not a size ({', '.join(known)}); write {written}"
+    return f"{quote(value)} is not a size ({', '.join(known)}); use {written}"
 
 
 def _nearest_unit(unit: str, known: Mapping[str, Decimal]) -> str | None:
@@ -470,9 +470,9 @@ def _check_range(
     number: Decimal, value: object, minimum: Decimal, maximum: Decimal, written: tuple[str, str]
 ) -> float:
     if number < minimum:
-        raise UnitError(f'{quote(value)} is too small; write at least "{written[0]}"')
+        raise UnitError(f'{quote(value)} is too small; use at least "{written[0]}"')
     if number > maximum:
-        raise UnitError(f'{quote(value)} is too large; write at most "{written[1]}"')
+        raise UnitError(f'{quote(value)} is too large; use at most "{written[1]}"')
     return float(number)
 
 

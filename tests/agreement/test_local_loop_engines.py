@@ -136,7 +136,7 @@ def test_share_formula_accounts_for_loss() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"traffic.sources": 5000}, "write more than 5,000 sources"),
+        ({"traffic.sources": 5000}, "use more than 5,000 sources"),
         ({"traffic.sources": 5000}, "5,000 sources do not fill"),
         ({"traffic.sources": 1}, "1 source does not fill"),
         ({"traffic.sources": 4000, "network.bottleneck.loss": "10%"}, "4,500"),

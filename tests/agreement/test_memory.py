@@ -22,7 +22,7 @@ def test_too_many_sources_for_the_memory_are_rejected(monkeypatch: pytest.Monkey
     monkeypatch.setattr(memory, "read_free_bytes", lambda: GIB)
     message = refusal({"traffic.sources": 10_000_000, "run.replications": 1})
     assert "1 replication of 10,000,000 sources would take about" in message
-    assert "1 GiB are free; fewer sources fit; use engine mean-field, or write traffic" in message
+    assert "1 GiB are free; fewer sources fit; use engine mean-field, or use traffic" in message
     assert "mean-field" in message
 
 
@@ -30,7 +30,7 @@ def test_too_many_replications_for_the_memory_are_rejected(monkeypatch: pytest.M
     monkeypatch.setattr(memory, "read_free_bytes", lambda: GIB)
     message = refusal({"run.replications": 40_001})
     assert "40,001 replications of" in message
-    assert message.endswith("fewer replications fit; write run.replications = 636")
+    assert message.endswith("fewer replications fit; use run.replications = 636")
 
 
 def test_free_memory_is_reported_if_known(

@@ -44,10 +44,10 @@ def test_formulas_answer_for_the_window_that_they_model(stack: str, formulas: se
 def test_reno_model_suggests_an_engine_for_other_windows() -> None:
     reno = "the formula models the window of Reno, but the scenario's stack is linux-cubic; "
     assert run_engines("linux-cubic", ["pftk"])["pftk"].not_applicable == (
-        reno + 'use engine cubic-response, or write tcp.stack = "linux-reno"'
+        reno + 'use engine cubic-response, or use tcp.stack = "linux-reno"'
     )
     refusals = run_engines("linux-cubic", ["pftk", "cubic-response"])
-    assert refusals["pftk"].not_applicable == reno + 'write tcp.stack = "linux-reno"'
+    assert refusals["pftk"].not_applicable == reno + 'use tcp.stack = "linux-reno"'
     assert refusals["cubic-response"].not_applicable is None
     assert not any("the model is for" in text for text in refusals["cubic-response"].warnings)
     refusals = run_engines("dctcp", ["pftk"])

@@ -77,7 +77,7 @@ def test_error_of_the_formula_is_as_stated(rtt: str, loss: str) -> None:
 def test_kernel_engine_suggests_its_own_stacks(stack: str) -> None:
     (answer,) = tcpcast.run(make_scenario(stack), ["kernel"])
     assert answer.not_applicable is not None
-    assert 'write tcp.stack = "linux-cubic"' in answer.not_applicable
+    assert 'use tcp.stack = "linux-cubic"' in answer.not_applicable
 
 
 def test_class_with_another_stack_does_not_inherit_virtual_flows() -> None:

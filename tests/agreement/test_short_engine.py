@@ -193,7 +193,7 @@ def test_transfer_takes_at_least_a_round_trip(engine: Callable[[Any, Any], Answe
 @pytest.mark.parametrize(
     ("sizes", "changes", "reason"),
     [
-        ([5], {"last_packets_threshold": 2}, "write tcp.rules.last_packets_threshold = 1"),
+        ([5], {"last_packets_threshold": 2}, "use tcp.rules.last_packets_threshold = 1"),
         ([301], {}, "301 packets loses 30.1 packets on average"),
     ],
 )

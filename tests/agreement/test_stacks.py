@@ -102,10 +102,10 @@ def test_run_omits_formulas_that_the_stack_rejects(stack: str) -> None:
 
 def test_suggested_stack_is_of_the_family_of_the_formula() -> None:
     engset, local_loop = find_omitted_formulas(make_scenario("engset", "linux-cubic"))
-    assert engset.endswith('; write tcp.stack = "engset-newreno"')
-    assert local_loop.endswith('; write tcp.stack = "max-plus-reno"')
+    assert engset.endswith('; use tcp.stack = "engset-newreno"')
+    assert local_loop.endswith('; use tcp.stack = "max-plus-reno"')
     (reason,) = find_omitted_formulas(make_scenario("pftk", "linux-cubic"))
-    assert reason.endswith('; use engine cubic-response, or write tcp.stack = "linux-reno"')
+    assert reason.endswith('; use engine cubic-response, or use tcp.stack = "linux-reno"')
 
 
 def test_one_message_names_all_omitted_formulas() -> None:

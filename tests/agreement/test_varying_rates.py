@@ -138,8 +138,7 @@ def test_trace_file_is_resolved_relative_to_the_scenario(tmp_path: Path) -> None
     [
         (
             "1\n1.5\n",
-            'cell.trace, line 2: "1.5" is not a whole number of milliseconds; write, for '
-            "example, 12",
+            'cell.trace, line 2: "1.5" is not a whole number of milliseconds; use 12, for example',
         ),
         ("1\n2x3\n", 'cell.trace, line 2: "2x3" is not a whole number'),
         ("3\n\n2\n", "cell.trace, line 3: 2 ms is before 3 ms; sort the times"),

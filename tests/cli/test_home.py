@@ -57,12 +57,12 @@ def test_printed_scenario_gives_the_same_run(capsys: Capture) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--uses", "cal"), '--uses: "cal" is not a use (did you mean "call"?); write download'),
-        (("--uses", "call=0"), '--uses: "call=0": write a number from 1 to 1000, as in call=2'),
-        (("--uses", ","), "--uses: names no use; write call,upload"),
-        (("--queue", ","), "--queue: names no queue; write droptail,fq_codel"),
+        (("--uses", "cal"), '--uses: "cal" is not a use (did you mean "call"?); use download'),
+        (("--uses", "call=0"), '--uses: "call=0": use a number from 1 to 1000, as in call=2'),
+        (("--uses", ","), "--uses: names no use; use call,upload"),
+        (("--queue", ","), "--queue: names no queue; use droptail,fq_codel"),
         (("--queue", "droptail,foo"), '--queue: "foo" is not a queue discipline'),
-        (("--down", "unlimited"), "--down: a line has a rate; write, for example, 20mbit"),
+        (("--down", "unlimited"), "--down: a line has a rate; use 20mbit, for example"),
         (("--up", "fast"), '--up: "fast" is not a rate'),
         (("--rtt", "soon"), '--rtt: "soon" is not a time'),
         (("--buffer", "3"), '--buffer: "3" has no unit'),

@@ -239,7 +239,7 @@ def test_set_accepts_a_table_as_well_as_texts(
 def test_messages_name_arguments_and_arguments_are_checked(session: Session) -> None:
     share = session.error("plan", question="users", scenario="web-10mbit", share="95%")
     assert share == "share: not one target; use rate, or share and above, or time"
-    assert session.error("predict", rtt="5", loss="1%") == 'rtt: "5" has no unit; write "5ms"'
+    assert session.error("predict", rtt="5", loss="1%") == 'rtt: "5" has no unit; use "5ms"'
     document = session.document("predict", rtt="60ms", loss="5%", rate="2mbit", rwnd="4KB")
     warnings = document["answers"][0]["warnings"]
     assert "iw is above rwnd, which therefore limits the initial window" in warnings
@@ -348,7 +348,7 @@ def test_all_ways_to_name_a_file_are_refused(session: Session) -> None:
 def test_pipes_and_devices_are_refused(session: Session) -> None:
     errors = session.error("trace", capture="fifo"), session.error("run", scenario="fifo")
     for error in errors:
-        assert error == "fifo: a pipe or a device; write the name of a file"
+        assert error == "fifo: a pipe or a device; use the name of a file"
     assert "standard input cannot be read here" in session.error("trace", capture="-")
 
 

@@ -20,7 +20,7 @@ OWN = '''
         """Count the packets that are on their way when the link is full."""
         link = scenario.network.bottleneck
         if link.rate_bps == float("inf"):
-            raise NotApplicable("it needs a link with a rate; write network.bottleneck.rate")
+            raise NotApplicable("it needs a link with a rate; add network.bottleneck.rate")
         bits = 8 * scenario.network.packet_bytes
         on_way = link.rate_bps * scenario.network.rtt_s / bits
         return Answer("any", metrics={"pipe_pkts": Metric(on_way), "heaps": Metric(on_way / 100)})

@@ -29,7 +29,7 @@ predict --rtt 100ms --loss 1% --rwnd 100B | --rwnd | is less than one packet
 predict --rtt 100ms --loss 1% --flows 0 | --flows | at least 1
 predict --rtt 100ms --loss 1% --flows 1.5 | --flows | whole number
 predict --rtt 100ms --loss 1% --flows 999999999999999999999999999999 |
-    --flows | is too large; write at most
+    --flows | is too large; use at most
 predict --rtt 100ms --loss 1% --mss 0 | --mss | payload
 predict --rtt 100ms --loss 1% --mss 65496 | --mss | 65495B
 predict --rtt 100ms --loss 1% --mss 10mbit | --mss | not a size
@@ -38,7 +38,7 @@ predict --rtt 100ms --loss 1% --iw 0 | --iw | at least 1
 predict --rtt 100ms --loss 1% --iw ten | --iw | whole number
 predict --rtt 100ms --loss 1% --min-rto 0s | --min-rto | above 0
 predict --rtt 100ms --loss 1% --stack nosuch | --stack | rfc-newreno
-predict --rtt 100ms --loss 1% --buffer 64MB | --buffer | has no queue; write --rate
+predict --rtt 100ms --loss 1% --buffer 64MB | --buffer | has no queue; use --rate
 predict --rtt 100ms --rate 1mbit --buffer 64 | --buffer | "64" has no unit
 predict --rtt 100ms --rate 1mbit --buffer 0pkt | --buffer
 predict --rtt 100ms --rate 1mbit --buffer 64KB..1bdp | --buffer | not of one kind
@@ -115,20 +115,20 @@ run lossy-path --engine cubic | no engine 'cubic';  | cubic-response
 run lossy-path --engine newreno | no engine 'newreno';  | engine packet
 run nowhere.toml | nowhere.toml
 run web-10mbt | web-10mbit
-run web-10mbit --csv --json | write one of them
+run web-10mbit --csv --json | are mutually exclusive; use one
 run bad.toml | bad.toml
 # sweep
-sweep one-path --engine pftk --vary network.rtt | has no values; write KEY=RANGE
+sweep one-path --engine pftk --vary network.rtt | has no values; use KEY=RANGE
 sweep one-path --engine pftk --vary network.rtt=5ms | --set network.rtt=5ms
 sweep one-path --engine pftk --vary network.rt=1ms..5ms | did you mean "rtt"?
 sweep one-path --engine pftk --vary network.rtt=5..10 |
-    sweep.network.rtt: 5 has no unit; write "5ms"
+    sweep.network.rtt: 5 has no unit; use "5ms"
 sweep one-path --engine pftk --vary network.rtt=5..10ms |
-    sweep.network.rtt: "5" has no unit; write "5ms"
+    sweep.network.rtt: "5" has no unit; use "5ms"
 sweep one-path --engine pftk --vary network.rtt=10ms..-5ms |
-    sweep.network.rtt: "-5ms" is negative; write "5ms"
+    sweep.network.rtt: "-5ms" is negative; use "5ms"
 sweep one-path --engine pftk --vary network.rtt=1s..1000000000s |
-    is too large; write at most "100000000s"
+    is too large; use at most "100000000s"
 sweep one-path --engine pftk --vary network.rtt=1ms..2mbit | has ends that are not of one kind
 sweep one-path --engine pftk --vary network.bottleneck.rate=1mbps..9mbps | may mean bits or bytes
 sweep one-path --engine pftk --vary latin=x | sweep.latin:
@@ -138,9 +138,9 @@ sweep one-path --vary network.rtt=10ms,20ms --set network.rtt=1s |
     network.rtt is also given by --set; omit one
 sweep one-path | no key varies
 sweep one-path --vary network.rtt=5ms,9ms --csv --out 'a folder' | tcpcast query 'a folder'
-sweep one-path --vary network.rtt=5ms,9ms --csv --json | --csv and --json are both given
+sweep one-path --vary network.rtt=5ms,9ms --csv --json | --csv and --json are mutually exclusive
 sweep lossy-path --vary network.rtt=1s,2s --level goodput_bps=50mbit | add --plot DIR
-sweep lossy-path --vary network.rtt=1s,2s --plot out --level goodput_bps | write METRIC=VALUE
+sweep lossy-path --vary network.rtt=1s,2s --plot out --level goodput_bps | use METRIC=VALUE
 sweep lossy-path --vary network.rtt=1s,2s --plot out --level goodput=1 | did you mean "goodput_pps"
 sweep lossy-path --vary network.rtt=1s,2s --plot out --level goodput_bps=50ms | --level goodput_bps:
 sweep lossy-path --plot o --vary run.seed=1,2 --vary network.rtt=1s,2s --vary traffic.flows=1,2 |
@@ -159,7 +159,7 @@ trace c.pcap --group-by all --table intervals | cannot be combined
 trace c.pcap --json --csv
 trace c.pcap --models --csv | --json
 trace c.pcap --models --table rounds | --models cannot be combined with --csv or --table
-trace c.pcap --table retransmision | there is no table 'retransmision'; write connections, requests
+trace c.pcap --table retransmision | there is no table 'retransmision'; use connections, requests
 trace c.pcap --table retransmision | did you mean 'retransmissions'?
 trace c.pcap --connection 3 | there is no connection 3 with data; choose a number from 0 to
 trace c.pcap --connection 192.0.2.77 | no data are sent from or to "192.0.2.77"
@@ -173,22 +173,22 @@ trace nowhere.pcap --plot '' | --plot
 trace nowhere.pcap --parquet '' | --parquet
 trace nowhere.pcap --scenario '' | --scenario
 # All commands.
-run web-10mbit --html a.html | there is no option --html; write --out FILE.html
-trace a.pcap --markdown a.md | there is no option --markdown; write --out FILE.md
-plan buffer web-10mbit --html a.html | write --out FILE.html
-reproduce engset --output a | there is no option --output; write --out DIR
-link --statistics a.json -- true | there is no option --statistics; write --out FILE
-run web-10mbit --show | there is no option --show; write --print-scenario
-run lossy-path --loss 1% | write --set network.bottleneck.loss=1%
-run web-10mbit --users=50 | write --set traffic.sources=50
-run lossy-path --cc cubic | write --set tcp.stack=linux-cubic
-run lossy-path --cc pftk-reno | write --set tcp.stack=pftk-reno
-sweep lossy-path --duration 60s | write --set run.duration=60s
-run lossy-path --bandwidth 10mbit | write --set network.bottleneck.rate=10mbit
-predict --bandwidth 10mbit --rtt 1s | there is no option --bandwidth; write --rate 10mbit
-plan streams --delay 10ms | there is no option --delay; write --rtt 10ms
-link --cc cubic -- true | write --set tcp.stack=linux-cubic
-run lossy-path --loss | write --set network.bottleneck.loss=VALUE
+run web-10mbit --html a.html | there is no option --html; use --out FILE.html
+trace a.pcap --markdown a.md | there is no option --markdown; use --out FILE.md
+plan buffer web-10mbit --html a.html | use --out FILE.html
+reproduce engset --output a | there is no option --output; use --out DIR
+link --statistics a.json -- true | there is no option --statistics; use --out FILE
+run web-10mbit --show | there is no option --show; use --print-scenario
+run lossy-path --loss 1% | use --set network.bottleneck.loss=1%
+run web-10mbit --users=50 | use --set traffic.sources=50
+run lossy-path --cc cubic | use --set tcp.stack=linux-cubic
+run lossy-path --cc pftk-reno | use --set tcp.stack=pftk-reno
+sweep lossy-path --duration 60s | use --set run.duration=60s
+run lossy-path --bandwidth 10mbit | use --set network.bottleneck.rate=10mbit
+predict --bandwidth 10mbit --rtt 1s | there is no option --bandwidth; use --rate 10mbit
+plan streams --delay 10ms | there is no option --delay; use --rtt 10ms
+link --cc cubic -- true | use --set tcp.stack=linux-cubic
+run lossy-path --loss | use --set network.bottleneck.loss=VALUE
 run lossy-path --colour | No such option: --colour
 rnu | no command 'rnu'; did you mean 'run'?
 reproduction | no command 'reproduction'; did you mean 'reproduce'?

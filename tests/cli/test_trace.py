@@ -116,7 +116,7 @@ def test_model_rates_equal_models_of_table_inputs() -> None:
 
 def test_empty_name_of_a_capture_is_rejected(capsys: Output) -> None:
     assert trace("") == 2
-    assert "the name of a capture is empty; write" in capsys.readouterr().err
+    assert "the name of a capture is empty; use" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("width", [40, 45, 50, 60, 70])

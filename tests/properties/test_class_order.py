@@ -44,7 +44,7 @@ def test_shares_do_not_depend_on_class_order(stack: str) -> None:
 def test_exact_hosts_have_a_warning_of_phase_effects() -> None:
     (warning,) = scenario("rfc-newreno", CLASSES).warnings()
     assert "hosts of near, far send without random delay" in warning
-    assert 'write tcp.host_noise = "0.1ms"' in warning
+    assert 'use tcp.host_noise = "0.1ms"' in warning
     jitter = {"distribution": "exponential", "mean": "1ms"}
     assert scenario("rfc-newreno", CLASSES, jitter=jitter).warnings() == []
     assert scenario("linux-cubic", CLASSES).warnings() == []

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tcpcast.errors import ScenarioError
 from tcpcast.scenario import Scenario, get_packaged_names, load, parse_assignments
 
-REMEDY = "write|leave|omit|remove|run|set|use|did you mean|the keys here are"
+REMEDY = "use|add|list|sort|begin|move|describe|make|leave|omit|remove|run|set|use|did you mean|the keys here are"
 LINE = re.compile(rf"[\w.\" -]+: .+(; ({REMEDY})|unknown key).+", re.DOTALL)
 
 
@@ -34,31 +34,31 @@ EACH_ERROR = r"""
 # An unknown key.
 network.botleneck.rate=3mbit | network.botleneck: unknown key; did you mean "bottleneck"?
 netwrk.rtt=50ms | netwrk: unknown key; did you mean "network"?
-network.loss=1% | : unknown key; write "ingress.loss" or "bottleneck.loss"
-network.rate=10mbit | : unknown key; write "ingress.rate" or "bottleneck.rate"
-rtt=50ms | : unknown key; write "network.rtt" or
+network.loss=1% | : unknown key; use "ingress.loss" or "bottleneck.loss"
+network.rate=10mbit | : unknown key; use "ingress.rate" or "bottleneck.rate"
+rtt=50ms | : unknown key; use "network.rtt" or
 tcp.rcv_wnd=3 | : unknown key; did you mean "receiver_window"?
 tcp.x=3 | : unknown key; the keys here are stack, initial_window
 traffic.size.man=3 | : unknown key; did you mean "mean"?
 network.bottleneck.loss={model='bernoulli',rat='1%',rate='1%'} | .rat
 # A wrong unit.
 network.bottleneck.rate=10mbps | : "10mbps" may mean bits or bytes
-network.rtt=50 | : 50 has no unit; write "50ms"
-tcp.host_noise=zero | : "zero" is not a time; write, for example, "0.1ms"
-run.duration=60 | : 60 has no unit; write "60s"
-run.max_wall=soon | : "soon" is not a time; write, for example, "60s"
+network.rtt=50 | : 50 has no unit; use "50ms"
+tcp.host_noise=zero | : "zero" is not a time; use "0.1ms", for example
+run.duration=60 | : 60 has no unit; use "60s"
+run.max_wall=soon | : "soon" is not a time; use "60s", for example
 network.rtt=50MB | : "50MB" is not a time
-network.packet=1500 | : 1500 has no unit; write "1500B"
-network.bottleneck.buffer=150 | : 150 has no unit; write "150pkt"
+network.packet=1500 | : 1500 has no unit; use "1500B"
+network.bottleneck.buffer=150 | : 150 has no unit; use "150pkt"
 network.bottleneck.rate=10MB | :
 traffic.size.mean=12ms | :
 traffic.off.mean=3pkt | :
 # Negative, zero.
-network.rtt=-50ms | : "-50ms" is negative; write "50ms"
-traffic.sources=-134 | : -134 is too small; write at least 1
+network.rtt=-50ms | : "-50ms" is negative; use "50ms"
+traffic.sources=-134 | : -134 is too small; use at least 1
 network.bottleneck.loss=-1% | :
-run.seed=-1 | : -1 is too small; write at least 0
-traffic.sources=0 | : 0 is too small; write at least 1
+run.seed=-1 | : -1 is too small; use at least 0
+traffic.sources=0 | : 0 is too small; use at least 1
 network.bottleneck.buffer=0pkt | : "0pkt" holds no packet
 network.bottleneck.buffer=0B | : "0B" holds no packet
 network.bottleneck.buffer=0bdp | : "0bdp" is not above 0 and at most 1,000,000
@@ -74,57 +74,57 @@ tcp.receiver_window=0 | : 0 is less than one packet
 tcp.receiver_window=100B | : "100B" is less than one packet
 tcp.initial_window=0 | :
 tcp.min_rto=0s | :
-tcp.duplicate_threshold=0 | : 0 is too small; write at least 1
+tcp.duplicate_threshold=0 | : 0 is too small; use at least 1
 tcp.duplicate_threshold=2.5 | : 2.5 is not a whole number
-tcp.rules.last_packets_threshold=0 | : 0 is too small; write at least 1, or "dupl
-tcp.limited_transmit=1 | : 1 is not true or false; write true
-tcp.rules.limited_transmit_on=third | : "third" is not a duplicate; write "each" or "second"
-tcp.rules.limited_transmit_on=second | : needs tcp.limited_transmit = true; write this key also
-tcp.rules.recovery=sack | : "sack" is not a recovery rule; write "reno", "newreno", "
-tcp.rules=send | : "send" is not a table; write { recovery = "reno" }
+tcp.rules.last_packets_threshold=0 | : 0 is too small; use at least 1, or "dupl
+tcp.limited_transmit=1 | : 1 is not true or false; use true
+tcp.rules.limited_transmit_on=third | : "third" is not a duplicate; use "each" or "second"
+tcp.rules.limited_transmit_on=second | : needs tcp.limited_transmit = true; set this key also
+tcp.rules.recovery=sack | : "sack" is not a recovery rule; use "reno", "newreno", "
+tcp.rules=send | : "send" is not a table; use { recovery = "reno" }
 tcp.rules.timer=send | : unknown key; did you mean "timer_restart"?
-tcp.rules.backoff_until=never | : "never" is not a rule; write "sample" or "ack"
-tcp.rules.window_unit=bit | : "bit" is not a unit; write "packets"
+tcp.rules.backoff_until=never | : "never" is not a rule; use "sample" or "ack"
+tcp.rules.window_unit=bit | : "bit" is not a unit; use "packets"
 run.transfers=0 | :
 run.replications=0 | :
 # Distributions.
 traffic.size.minimum=30pkt | : 30pkt is not below the mean, 12pkt
 traffic.off.minimum=2s | : 2s is not below the mean, 1s
 traffic.size={distribution='pareto',mean=12,alpha=1} |
-    .alpha: 1 gives a distribution without a mean; write an alpha above 1
+    .alpha: 1 gives a distribution without a mean; use an alpha above 1
 traffic.size={distribution='pareto',minimum=12,alpha=0.5} |
     .alpha: 0.5 gives a distribution without a mean
 traffic.size={distribution='ep',mean=12,minimum=3,alpha=1.0} |
     .alpha: 1 gives a distribution without a mean
-traffic.size={distribution='pareto',alpha=2} | .mean: missing; write alpha and either mean or
+traffic.size={distribution='pareto',alpha=2} | .mean: missing; use alpha and either mean or
 traffic.size={distribution='pareto',alpha=2,mean=3,minimum=1} | .mean: both mean
 traffic.size={distribution='pareto',alpha='2',mean=3} | .alpha:
 traffic.size={distribution='pareto',alpha=2,mean=0} | .mean:
 traffic.size={distribution='ep',mean=3.5,minimum=3} |
     .mean: 3.5pkt is too small for the exponential body
 traffic.size={distribution='ep',mean=12,minimum=3,tail='0%'} | .tail:
-traffic.size={distribution='ee',mean=12,minimum=3} | .c: missing; write c = 7
+traffic.size={distribution='ee',mean=12,minimum=3} | .c: missing; add c = 7
 traffic.size={distribution='ee',mean=12,minimum=3,c=0.3} |
     .c: with c = 0.3, the mean of the tail is below
 traffic.size={distribution='lognormal',mean=12,sd=0} | .sd:
 traffic.size={distribution='uniform',low=9,high=3} | .high: 3pkt must be above low
 traffic.size={distribution='normal',mean=12} |
     .distribution: "normal" is not a distribution (did you
-traffic.size={mean=12} | .distribution: missing; write distribution = "exponential"
-tcp.stack=reno | : "reno" is not a stack; write "linux-reno", or "rfc-reno", which has no SACK
+traffic.size={mean=12} | .distribution: missing; add distribution = "exponential"
+tcp.stack=reno | : "reno" is not a stack; use "linux-reno", or "rfc-reno", which has no SACK
 class={name='a'} | : is a single table, but must be a list of tables
-traffic.size=12pkt | : "12pkt" is not a distribution; write { distribution = "constant", value
+traffic.size=12pkt | : "12pkt" is not a distribution; use { distribution = "constant", value
 traffic.size=2MB pareto 1.3 |
-    : "2MB pareto 1.3" is not a distribution; write { distribution = "pareto", mean = "2MB", alpha =
+    : "2MB pareto 1.3" is not a distribution; use { distribution = "pareto", mean = "2MB", alpha =
     1.3 }
 traffic.off=exponential 2s |
-    : "exponential 2s" is not a distribution; write { distribution = "exponential", mean = "2s"
-traffic.size=100kB | : "100kB" is not a distribution; write { distribution = "constant", value
-traffic.size=12 | : 12 is not a distribution; write { distribution = "constant", value = 12 }
-traffic.off=1s | : "1s" is not a distribution; write { distribution = "constant", value = "1s"
-traffic.off=100kB | : "100kB" is not a distribution; write { distribution = "exponential", m
+    : "exponential 2s" is not a distribution; use { distribution = "exponential", mean = "2s"
+traffic.size=100kB | : "100kB" is not a distribution; use { distribution = "constant", value
+traffic.size=12 | : 12 is not a distribution; use { distribution = "constant", value = 12 }
+traffic.off=1s | : "1s" is not a distribution; use { distribution = "constant", value = "1s"
+traffic.off=100kB | : "100kB" is not a distribution; use { distribution = "exponential", m
 traffic.size=2MB at random |
-    : "2MB at random" is not a distribution; write { distribution = "exponential", mean = "12pk
+    : "2MB at random" is not a distribution; use { distribution = "exponential", mean = "12pk
 traffic.size={distribution='empirical'} | .file: missing
 traffic.size={distribution='empirical',values=[]} | .values: has 0 entries
 traffic.size={distribution='empirical',values=3} | .values: 3 is not a list
@@ -134,36 +134,36 @@ traffic.size={distribution='empirical',values=['x']} | .values.0: "x" is not a s
 traffic.size={distribution='empirical',file='a',values=[1]} | .file: both file and
 # Cross traffic.
 cross={} | : is a single table, but must be a list of tables
-cross=[{}] | .0.model: missing; write model = "poisson", "fgn", "pareto" or "trace"
+cross=[{}] | .0.model: missing; add model = "poisson", "fgn", "pareto" or "trace"
 cross=[{model='fgm'}] | .0.model: "fgm" is not a model of cross traffic (did you mean
-cross=[{model='poisson'}] | .0.mean: missing; write mean = "80%"
-cross=[{model='poisson',mean=0.8}] | .0.mean: 0.8 has no unit; write
-cross=[{model='poisson',mean='80'}] | .0.mean: "80" has no unit; write "80mbit", or
+cross=[{model='poisson'}] | .0.mean: missing; add mean = "80%"
+cross=[{model='poisson',mean=0.8}] | .0.mean: 0.8 has no unit; use
+cross=[{model='poisson',mean='80'}] | .0.mean: "80" has no unit; use "80mbit", or
 cross=[{model='poisson',mean='0%'}] | .0.mean: "0%" must be above 0
 cross=[{model='poisson',mean='unlimited'}] | .0.mean: "unlimited" is too large
 cross=[{model='poisson',mean='20000%'}] | .0.mean: "20000%" is too large
 cross=[{model='poisson',mean='3%',sd='4%'}] | .0.sd: belongs to model = "fgn", not
 cross=[{model='poisson',mean='3%',hop='bottle'}] | .0.hop: there is no hop "bottle"
-cross.0.mean=3% | : the scenario has no cross traffic; write [[cross]]
+cross.0.mean=3% | : the scenario has no cross traffic; add [[cross]]
 cross=[{model='fgn',mean='3%',sd='2%',hurst=1}] |
-    .0.hurst: 1 is not a Hurst parameter; write a number above 0, at
+    .0.hurst: 1 is not a Hurst parameter; use a number above 0, at
 cross=[{model='fgn',mean='3%',sd='2%',hurst=0.7,bin='2h'}] | .0.bin: 7200s is outside 1us to 1h
 cross=[{model='pareto',mean='3%',sources=2,on='1s',off='1s',alpha=1}] |
     .0.alpha: 1 gives times with an infinite mean
-cross=[{model='trace'}] | .0.file: missing; write file = "cross.csv"
+cross=[{model='trace'}] | .0.file: missing; use file = "cross.csv"
 cross=[{model='trace',file='none.csv'}] | .0.file: the file none.csv does not exist
 cross=[{model='trace',file='a',times=[1]}] | .0.file: both file and times
 cross=[{model='trace',times=[0],bytes=[9]}] | .0.period: missing, and cannot
 cross=[{model='trace',times=[0,1],bytes=[0,0]}] | .0.bytes: all sizes are 0
 cross=[{model='trace',times=[0,1],bytes=[9]}] | .0.bytes: 1 sizes for 2 times
 cross=[{model='trace',times=[1,0],bytes=[9,9]}] | .0.times: the times are not in ascending order
-cross=[{model='trace',times=['x'],bytes=[9]}] | .0.times.0: "x" is not a time in seconds; write a
+cross=[{model='trace',times=['x'],bytes=[9]}] | .0.times.0: "x" is not a time in seconds; use a
 cross=[{model='trace',times=[0,1],bytes=[9,9],period='1s'}] |
     .0.period: does not end after the last time, 1s
 cross=[{model='poisson',mean='1%',bin='1ms'}] | .0.bin: is only for hops with shared = false
 cross=[{model='poisson',mean='1%',name='a'},{model='poisson',mean='1%',name='a'}] |
     .1.name: "a" is the name of another stream
-tcp.timestamps=true | : rfc-newreno does not support this key; write stack
+tcp.timestamps=true | : rfc-newreno does not support this key; use stack
 tcp.handshake=true | :
 tcp.handshake=tcp | : rfc-newreno has no handshake
 traffic.kind=capture |
@@ -189,30 +189,30 @@ traffic.arrivals={distribution='poisson',rate='20/s'} | : is only for kind = "tr
 network.bottleneck.queue=coddel | : "coddel" is not a queue discipline (did you mean "codel"?)
 network.bottleneck.queue={kind='codel',taget='5ms'} | .taget: unknown key; did you mean "target"?
 network.bottleneck.queue={kind='pie',alpha='fast'} |
-    .alpha: "fast" is not a gain; write a number from 0 to 1e+06
+    .alpha: "fast" is not a gain; use a number from 0 to 1e+06
 network.bottleneck.queue={kind='fq_codel',quantum='0B'} |
-    .quantum: must be above 0 and at most 1 GB; write
-network.bottleneck.queue={kind='cake',overhead=44} | .overhead: belongs to a shaper; write also
+    .quantum: must be above 0 and at most 1 GB; use
+network.bottleneck.queue={kind='cake',overhead=44} | .overhead: belongs to a shaper; add rate
 network.bottleneck.queue={kind='cake',rate='5mbit',overhead=-65} |
-    .overhead: -65 is too small; write at least -64
+    .overhead: -65 is too small; use at least -64
 network.bottleneck.queue={kind='cake',rate='9mbit',flows='triple'} |
     .flows: "triple" is not a kind of isolation
 network.bottleneck.queue={kind='cake',rate='unlimited'} | .rate: "unlimited" is not a limit
 network.bottleneck={rate='1gbit',queue={kind='cake',rate='2gbit'}} |
-    .queue.rate: 2gbit is above the rate of the link, 1gbit; write a lower rate
+    .queue.rate: 2gbit is above the rate of the link, 1gbit; use a lower rate
 network.bottleneck.queue={kind='codel',rules='bsd'} |
-    .rules: "bsd" is not a set of rules; write "rfc" or "linux"
+    .rules: "bsd" is not a set of rules; use "rfc" or "linux"
 network.bottleneck.queue={kind='fq_codel',target='0.1s'} |
-    .target: must be below interval; write, for example, "5ms"
+    .target: must be below interval; use "5ms", for example
 network.bottleneck.queue={kind='codel',interval='4ms'} |
-    .target: must be below interval; write, for example, "200us"
-network.bottleneck={queue='codel',buffer='20pkt'} | .rate: CoDel needs a limited rate; write
-network.ingress.queue=fq_codel | : FQ-CoDel is only for the bottleneck or a shared hop; write
-tcp.ecn=true | : rfc-newreno does not support this key; write stack = "linux-reno", or leave
+    .target: must be below interval; use "200us", for example
+network.bottleneck={queue='codel',buffer='20pkt'} | .rate: CoDel needs a limited rate; use
+network.ingress.queue=fq_codel | : FQ-CoDel is only for the bottleneck or a shared hop; use
+tcp.ecn=true | : rfc-newreno does not support this key; use stack = "linux-reno", or leave
 # RED.
 network.bottleneck.queue={kind='red',min=5} | .min: unknown key; did you mean "min_threshold"?
 network.bottleneck.queue={kind='red',min_threshold=5} |
-    .min_threshold: 5 is not a threshold; write a size
+    .min_threshold: 5 is not a threshold; use a size
 network.bottleneck.queue={kind='red',min_threshold='0pkt'} | .min_threshold: "0pkt" is out of range
 network.bottleneck.queue={kind='red',min_threshold='9KB'} | .min_threshold: "9KB" is not a threshold
 network.bottleneck.queue={kind='red',max_threshold='5pkt'} |
@@ -227,18 +227,18 @@ network.bottleneck.queue={kind='red',weight=2} | .weight: 2 is
 network.bottleneck.queue={kind='red',weight=true} | .weight: true is not a weight
 network.bottleneck.queue={kind='red',gentle='yes'} | .gentle: "yes" is not true or false
 network.bottleneck.queue={kind='red',target_delay='5pkt'} | .target_delay:
-network.bottleneck={queue='red',buffer='20pkt'} | .rate: RED needs a limited rate; write
+network.bottleneck={queue='red',buffer='20pkt'} | .rate: RED needs a limited rate; use
 network.ingress.queue=red | : RED is only for the bottleneck or a shared hop
 network.egress.queue={kind='red'} | : RED is only for the bottleneck
 tcp.stack=cubic |
-    : "cubic" is not a stack; write "linux-cubic", or use the formula: engine cubic-response
-tcp.stack=bbr2 | : "bbr2": BBR version 2 is not simulated; write "linux-bbr" for version 1
-tcp.stack=BBRv3 | : "BBRv3" is not a stack; write "bbr3"
-tcp.stack=bbr | : "bbr" is not a stack; write "linux-bbr", or use the formula: engine bbr-bound
-tcp.sack=false | : the stack determines SACK; write stack =
-tcp.rack=false | : the stack determines RACK; write stack =
-tcp.pacing=true | : true is not a rate; write, for example, "10mbit", or "internal"
-tcp.congestion_control=bbr | : the stack determines the congestion control; write
+    : "cubic" is not a stack; use "linux-cubic", or use the formula: engine cubic-response
+tcp.stack=bbr2 | : "bbr2": BBR version 2 is not simulated; use "linux-bbr" for version 1
+tcp.stack=BBRv3 | : "BBRv3" is not a stack; use "bbr3"
+tcp.stack=bbr | : "bbr" is not a stack; use "linux-bbr", or use the formula: engine bbr-bound
+tcp.sack=false | : the stack determines SACK; use stack =
+tcp.rack=false | : the stack determines RACK; use stack =
+tcp.pacing=true | : true is not a rate; use "10mbit", for example, or "internal"
+tcp.congestion_control=bbr | : the stack determines the congestion control; use
 tcp={stack='bbr3', ecn=true} |
     .ecn: bbr3 does not use ECN: its draft (draft-ietf-ccwg-bbr-06, section 3.7)
 tcp.stack=newreno | : "newreno" is not a stack (did you mean "rfc-newreno"?)
@@ -255,9 +255,9 @@ tcp.rules.last_packets_threshold=4 | : 4 is above tcp.duplicate_threshold, 3
 tcp={stack='rfc-newreno',duplicate_threshold=1,rules={last_packets_threshold=2}} |
     .rules.last_packets_threshold: 2 is above tcp.duplicate_threshold, 1
 run.duration=10s | run.warmup: 20s is not below the duration, 10s
-probes.flows=[134] | .0: there is no flow 134; write a number from 0 to 133
+probes.flows=[134] | .0: there is no flow 134; use a number from 0 to 133
 # Extreme values.
-traffic.sources=20000000 | : 20000000 is too large; write at most 10000000
+traffic.sources=20000000 | : 20000000 is too large; use at most 10000000
 traffic.sources=1e300 | :
 traffic.sources=nan | : nan is not a count
 traffic.sources=inf | : inf is not a count
@@ -269,8 +269,8 @@ network.ack=0B | :
 network.bottleneck.buffer=1e11pkt | :
 tcp.receiver_window=1e10 | :
 network.bottleneck.loss=100% | :
-network.bottleneck.loss=1 | : 1 loses every packet; write, for example, "1%"
-network.bottleneck.loss=5 | : 5 is above 1; write "5%"
+network.bottleneck.loss=1 | : 1 loses every packet; use "1%", for example
+network.bottleneck.loss=5 | : 5 is above 1; use "5%"
 network.bottleneck.loss={to_bad='1%'} | .model: missing
 network.bottleneck.loss={model='x'} | .model: "x" is not a loss
 network.bottleneck.loss={model='gilbert-elliott',to_bad='1%',to_good='0%'} |
@@ -279,12 +279,12 @@ network.bottleneck.loss={model='gilbert-elliott',to_bad='1%',to_good='1%',loss_g
     .loss_bad: loses every packet
 network.bottleneck.loss_at=after | :
 network.bottleneck.loss_at=behind |
-    : this link has no random loss; write loss = "1%", or leave loss_at out
+    : this link has no random loss; use loss = "1%", or leave loss_at out
 network.egress.loss_at=behind | : this link has no random loss
 network.bottleneck={loss={model='rest-of-round',rate='1%'},loss_at='behind'} |
     .loss_at: correlated loss within a round always occurs before
 network.bottleneck.loss={model='rest-of-round',rate='100%'} | .rate: loses every packet
-network.bottleneck.loss={model='rest-of-round'} | .rate: missing; write rate = "1%"
+network.bottleneck.loss={model='rest-of-round'} | .rate: missing; add rate = "1%"
 network.bottleneck.loss={model='rest-of-round',rate='1%',to_bad='1%'} | .to_bad: unknown key
 network.ingress.loss={model='rest-of-round',rate='1%'} |
     : correlated loss within a round is only for the bottleneck
@@ -299,11 +299,11 @@ run.max_wall=0s | :
 run.warmup=30m | :
 run.seed=9223372036854775808 | :
 # The wrong kind of value.
-network=3 | : 3 is not a table; write { rtt =
-network.ingress=3mbit | : "3mbit" is not a table; write { rate =
+network=3 | : 3 is not a table; use { rtt =
+network.ingress=3mbit | : "3mbit" is not a table; use { rate =
 traffic=3 | : 3 is not a table
 traffic.kind=3 | : 3 is not a kind of traffic
-tcp.delayed_acks=yes | : "yes" is not true or false; write true
+tcp.delayed_acks=yes | : "yes" is not true or false; use true
 tcp.initial_ssthresh=many | :
 tcp.stack=3 | : 3 is not a stack
 name=3 | : 3 is not a text
@@ -311,22 +311,22 @@ network.rtt={} | :
 network.rtt=true | : true is not a time
 class=3 | : 3 is not a list
 class=[3] | .0: 3 is not a table
-probes.flows=3 | : 3 is not a list; write [0, 1]
+probes.flows=3 | : 3 is not a list; use [0, 1]
 probes.pcap=[{link='egress',file='x'}] | .0.link: "egress" is not a place
 probes.pcap=[{link='sender',file=''}] | .0.file:
 probes.pcap=[{link="sender",file="a\u0000b"}] |
-    .0.file: "a\u0000b" is not a file name; write "in.pcap"
-traffic.correlation=-1.5 | : -1.5 is not a correlation; write a number from -1 to 1
-traffic.correlation=true | : true is not a correlation; write a number from -1 to 1
-probes.goodput_shares=95 | : 95 is not a list; write
+    .0.file: "a\u0000b" is not a file name; use "in.pcap"
+traffic.correlation=-1.5 | : -1.5 is not a correlation; use a number from -1 to 1
+traffic.correlation=true | : true is not a correlation; use a number from -1 to 1
+probes.goodput_shares=95 | : 95 is not a list; use
 probes.goodput_shares=[] | :
-probes.goodput_shares=['100%'] | .0: "100%" is not a share of the files; write, for example
-probes.goodput_shares=[-1] | .0: -1 is not a share of the files; write
-probes.goodput_shares=[0.5,'50%'] | : 50% is listed twice; write each share once
-probes.goodput_packets=0 | : 0 is too small; write at least 1
+probes.goodput_shares=['100%'] | .0: "100%" is not a share of the files; use "
+probes.goodput_shares=[-1] | .0: -1 is not a share of the files; use
+probes.goodput_shares=[0.5,'50%'] | : 50% is listed twice; remove one entry
+probes.goodput_packets=0 | : 0 is too small; use at least 1
 probes.goodput_least='1s' | :
 probes.goodput_least=1e10 |
-    : 10000000000pkt is above the largest size of a file; write, for example, "10pkt"
+    : 10000000000pkt is above the largest size of a file; use "10pkt", for example
 # Changes of missing tables.
 network.rtt.x=3 | : network.rtt is "50ms", not a table; set network.rtt itself
 class.far.rtt=3s | : the scenario has no classes
@@ -346,33 +346,33 @@ network.bottleneck.queue={kind='fq',head_of_line='in service'} |
     .head_of_line: requires tcp.stack = "max-plus-reno" and a constant rate
 network.bottleneck={queue='fq',rate='unlimited'} | .rate: FQ needs a limited rate
 [short-transfers]
-traffic={kind='transfers'} | .size: missing; write size = ["1pkt", "8pkt", "100KB"]
-traffic.size='2.5pkt' | : "2.5pkt" is not a whole number of packets; write "3pkt"
-traffic.size='0pkt' | : "0pkt" is not a transfer; write at least "1pkt"
-traffic.size='0B' | : "0B" is not a transfer; write at least "1pkt"
+traffic={kind='transfers'} | .size: missing; add size = ["1pkt", "8pkt", "100KB"]
+traffic.size='2.5pkt' | : "2.5pkt" is not a whole number of packets; use "3pkt"
+traffic.size='0pkt' | : "0pkt" is not a transfer; use at least "1pkt"
+traffic.size='0B' | : "0B" is not a transfer; use at least "1pkt"
 traffic.size='2000000000pkt' |
-    : "2000000000pkt" is more than 1,000,000,000 packets; write a smaller size, or kind = "bulk"
-traffic.size=[] | : has 0 entries; write at least 1
+    : "2000000000pkt" is more than 1,000,000,000 packets; use a smaller size, or kind = "bulk"
+traffic.size=[] | : has 0 entries; use at least 1
 traffic.size=['1pkt','12ms'] | .1: "12ms" is not a size
-traffic.size=['1pkt','2B'] | : 1pkt is listed twice; write each size once
+traffic.size=['1pkt','2B'] | : 1pkt is listed twice; remove one entry
 traffic.size=true | : true is not a size
 traffic.size={distribution='exponential',mean='12pkt'} |
-    : a distribution needs arrivals; write sizes such as
+    : a distribution needs arrivals; use sizes such as
 traffic.count=0 | : 0 is too small
 traffic.count=1000000000 | : 1000000000 is too large
 traffic={kind='transfers',size='1pkt',sources=3} |
-    .sources: transfers have no number of sources; write
+    .sources: transfers have no number of sources; use
 traffic={kind='transfers',size='1pkt',flows=3} |
-    .flows: transfers have no number of flows; write count
+    .flows: transfers have no number of flows; use count
 traffic={kind='transfers',size='1pkt',off={}} | .off: is only for kind = "on-off"
 traffic={kind='transfers',size='2MB pareto 1.3',count=3} |
-    .size: "2MB pareto 1.3" is not a size; write { distribution = "pareto", mean = "2MB"
+    .size: "2MB pareto 1.3" is not a size; use { distribution = "pareto", mean = "2MB"
 traffic={kind='transfers',size='1pkt',arrivals={rate='20/s'}} && run.duration=9s |
-    .arrivals.distribution: missing; write
+    .arrivals.distribution: missing; add
 traffic={kind='transfers',size='1pkt',arrivals='20/s'} && run.duration=9s |
-    .arrivals: "20/s" is not a table; write
+    .arrivals: "20/s" is not a table; use
 traffic={kind='transfers',size=1,arrivals={distribution='poisson',rate=20}} && run.duration=9s |
-    .arrivals.rate: 20 has no unit; write "20/s"
+    .arrivals.rate: 20 has no unit; use "20/s"
 traffic={kind='transfers',size=1,arrivals={distribution='poison',rate='2/s'}} && run.duration=9s |
     .arrivals.distribution: "poison" is not a distribution of arrivals (did you mean "poisson"?)
 [lossy-path]
@@ -396,20 +396,20 @@ tcp={stack='linux-cubic',rules={limited_transmit_on='second'}} |
 tcp={stack='linux-cubic',idle_restart='3s'} | .idle_restart: linux-cubic halves its window
 tcp={stack='linux-cubic',rules={max_plus={}}} | .rules.max_plus: is only for stack = "max-plus-reno"
 tcp={stack='linux-cubic',ecn=1} | .ecn:
-tcp={stack='rfc-newreno',ecn=true} | .ecn: rfc-newreno does not support this key; write stack
+tcp={stack='rfc-newreno',ecn=true} | .ecn: rfc-newreno does not support this key; use stack
 tcp={stack='rfc-newreno',handshake='tcp'} | .handshake: rfc-newreno has no handshake
 tcp={stack='linux-cubic',handshake='quic'} | .handshake:
 tcp={stack='rfc-newreno',timestamps=true} |
-    .timestamps: rfc-newreno does not support this key; write stack
+    .timestamps: rfc-newreno does not support this key; use stack
 network.packet=52B && tcp.stack=linux-cubic | : 52 B are too few for 52 B of headers
 # Cross traffic.
 cross=[{model='trace',times=[0,1e-300],bytes=[1,1]}] |
-    .0: offers 8e+291 times the rate of "bottleneck"; write a lower rate
+    .0: offers 8e+291 times the rate of "bottleneck"; use a lower rate
 cross=[{model='trace',times=[1,2,4],bytes=[0,0,1e-09]}] | .0: sends less than one packet in 30 years
 cross=[{model='trace',times=[0],bytes=[0.01],period='1us'}] |
     .0.bytes: the recording contains only one packet per 150,000 values
 cross=[{model='fgn',mean='1kbit',sd='1bit',hurst=0.7,name='noise',bin='0.1ms'}] |
-    .0.bin: is so short that there is only one packet per 120,000 bins on average; write 2.4ms
+    .0.bin: is so short that there is only one packet per 120,000 bins on average; use 2.4ms
 cross=[{model='pareto',mean='3mbit',sources=20,on='1ns',off='1ns'}] |
     .0.on: is so short that a source
 cross=[{model='pareto',mean='3mbit',sources=100000,on='10us',off='300ms'}] |
@@ -419,9 +419,9 @@ cross=[{model='pareto',mean='3mbit',sources=20,on='1ns',off='10s'}] |
 cross=[{model='pareto',mean='1e-300%',sources=20,on='100ms',off='300ms'}] |
     .0: sends less than one packet in 30 years
 cross=[{model='poisson',mean='2000gbit'}] |
-    .0: offers 2,000 times the rate of "bottleneck"; write a lower rate
+    .0: offers 2,000 times the rate of "bottleneck"; use a lower rate
 cross=[{model='fgn',mean='-1%',sd='4mbit',hurst=0.7,name='noise'}] |
-    .0.mean: "-1%" is not a share of the hop's rate; write
+    .0.mean: "-1%" is not a share of the hop's rate; use
 cross=[{model='trace',times=0,bytes=[3000,0,1500.5],file='/dev/zero'}] |
     .0.file: both file and times
 cross=[{model='trace',file='/dev/zero'}] | .0.file: /dev/zero is not a file
@@ -443,18 +443,18 @@ cross=[{model='trace',times=[1,2,4],bytes=[3000,0,1500.5],hurst=0.7}] |
 network={rtt='1s',hop=[{name='a',rate='9mbit',shared=false}]} |
     .hop: the sources share no hop; remove shared = false from one hop
 network={rtt='1s',hop=[{name='a',rate='9mbit',measured=true},{name='b',measured=true}]} |
-    .hop.b.measured: another hop also has measured = true; write measured = true at only one hop
+    .hop.b.measured: another hop also has measured = true; use measured = true at only one hop
 network={rtt='1s',hop=[{name='a',rate='9mbit'},{name='b',shared=false,measured=true}]} |
-    .hop.b.measured: the measured hop must be shared; write measured = true
+    .hop.b.measured: the measured hop must be shared; use measured = true
 network={rtt='1s',hop=[{name='a',rate='9mbit'},{name='b',shared=false,queue='red'}]} |
-    .hop.b.queue: a hop with shared = false serves one source; write "droptail"
+    .hop.b.queue: a hop with shared = false serves one source; use "droptail"
 network={rtt='1s',hop=[{name='a',rate='9mbit'},{name='b',queue='red'}]} |
-    .hop.b.rate: RED needs a limited rate; write
+    .hop.b.rate: RED needs a limited rate; use
 network={rtt='1s',hop=[{name='a',rate='9mbit'},{name='b',rate='9mbit',buffer='100B'}]} |
     .hop.b.buffer: "100B" is less than
 network={rtt='1s',hop=[{name='a',rate='9mbit'},{name='b',buffer='1bdp'}]} |
     .hop.b.buffer: a bandwidth-delay product needs a rate
-network={rtt='1s',hop=[{name='a',rate='9mbit'},{rate='1mbit'}]} | .hop.1.name: missing; write name =
+network={rtt='1s',hop=[{name='a',rate='9mbit'},{rate='1mbit'}]} | .hop.1.name: missing; add name =
 network={rtt='1s',hop=[{name='a',rate='9mbit'},{name='1st'}]} | .hop.1st.name: "1st" is not a name
 network={rtt='1s',hop=[{name='a',rate='9mbit'},{name='b',shared='no'}]} |
     .hop.b.shared: "no" is not true or
@@ -465,7 +465,7 @@ network={rtt='1s',hop=[{name='h0'},{name='h1'},{name='h2'}]} | .hop.h0.rate: not
 network.return={} | .rate: missing
 network.return.rate='unlimited' | : with an unlimited rate, no ack waits in a queue
 network.return={rate='1mbit',buffer='30B'} |
-    .buffer: "30B" is less than one ack; write at least "40B"
+    .buffer: "30B" is less than one ack; use at least "40B"
 network.return={rate='1mbit',queue='red'} | .queue: red is not available for acks
 network.return={rate='1mbit',queue='fq'} | .queue: fq is not available for acks
 network.ack_loss={model='rest-of-round',rate='1%'} |
@@ -479,17 +479,17 @@ network.bottleneck={rate={bucket='10mbit',burst='30KB',policer=true},buffer='9pk
     .buffer: a policer has no queue
 network.bottleneck={rate={bucket='10mbit',burst='30KB',policer=true},queue='codel'} |
     .queue: a policer has no queue
-network.bottleneck={rate={bucket='1mbit'}} | .rate.burst: missing; write burst = "15KB"
-network.bottleneck={rate={burst='9KB'}} | .rate.bucket: missing; write bucket = "10mbit"
+network.bottleneck={rate={bucket='1mbit'}} | .rate.burst: missing; add burst = "15KB"
+network.bottleneck={rate={burst='9KB'}} | .rate.bucket: missing; add bucket = "10mbit"
 network.bottleneck={rate={bucket='10mbit',burst='1KB'}} |
-    .rate.burst: is less than one packet; write at least "1500B"
+    .rate.burst: is less than one packet; use at least "1500B"
 network.bottleneck={rate={bucket='unlimited',burst='30KB'}} | .rate.bucket: a bucket needs a rate
 network.bottleneck={rate={bukket='1mbit'}} |
     .rate.bukket: "bukket" is not a kind of rate (did you mean "bucket"
 network.ingress={rate={bucket='10mbit',burst='30KB'}} |
     .rate: a token bucket is only for the bottleneck or a shared
-network.jitter='5ms' | : "5ms" is not a table; write { distribution = "exponential", mean = "5ms" }
-network.jitter={mean='5ms'} | .distribution: missing; write distribution = "exponential"
+network.jitter='5ms' | : "5ms" is not a table; use { distribution = "exponential", mean = "5ms" }
+network.jitter={mean='5ms'} | .distribution: missing; add distribution = "exponential"
 network.jitter={distribution='constant',value='1ms',reorder='no'} |
     .reorder: "no" is not true or false
 class=[{name='a',flows=1,stop='0s'}] | .a.stop:
@@ -504,19 +504,19 @@ tcp={stack='linux-reno',virtual_flows=2} | .virtual_flows: belongs to stack = "m
 tcp={stack='rfc-reno',virtual_flows=2} | .virtual_flows: belongs to stack = "multcp"
 tcp={stack='linux-cubic',pacing='0bit'} | .pacing: "0bit" must be above 0
 tcp={stack='linux-cubic',pacing='unlimited'} |
-    .pacing: "unlimited" is not a limit; write, for example, "50mbit", or "internal" or "fq" or
+    .pacing: "unlimited" is not a limit; use "50mbit", for example, or "internal" or "fq" or
 tcp={stack='rfc-newreno',pacing='fq'} | .pacing: rfc-newreno does not support this key
-tcp={stack='multcp',virtual_flows=0} | .virtual_flows: 0 is too small; write at least 1
-tcp={stack='multcp',virtual_flows=1001} | .virtual_flows: 1001 is too large; write at most 1000
+tcp={stack='multcp',virtual_flows=0} | .virtual_flows: 0 is too small; use at least 1
+tcp={stack='multcp',virtual_flows=1001} | .virtual_flows: 1001 is too large; use at most 1000
 tcp={stack='multcp',rules={recovery='tahoe'}} |
     .rules.recovery: multcp has a fixed rule: losses are found by SACK or RACK; omit this key, or
-    write stack = "rfc-newreno
+    use stack = "rfc-newreno
 tcp={stack='tfrc',ecn=true} |
-    .ecn: tfrc counts only lost packets as loss events; leave it out, or write stack = "linux-cubic"
+    .ecn: tfrc counts only lost packets as loss events; leave it out, or use stack = "linux-cubic"
     or "dctcp"
 network={rtt='1s',hop=[{name='a',rate={opportunities='4'},shared=false},{name='b'}]} |
     .hop.a.rate: a trace of packet opportunities is possible only at a shared hop
-run.report_at=['400s'] | .0: 400s is after the end of the run; write duration =
+run.report_at=['400s'] | .0: 400s is after the end of the run; use duration =
 [short-transfers]
 run.report_at=['1s'] | : is only for flows that never end
 [web-10mbit]
@@ -525,23 +525,23 @@ traffic.correlation=0.5 && traffic.size={distribution='constant',value='3pkt'} |
 traffic.correlation=0.5 && traffic.size={distribution='empirical',values=['3pkt','3pkt']} |
     : size is constant, so sizes and OFF times cannot be correlated; leave
 # Classes.
-class=[{sources=3}] | .0.name: missing; write name = "far"
+class=[{sources=3}] | .0.name: missing; add name = "far"
 class=[{name='a b'}] | ."a b".name: "a b" is not a name
-class=[{name='a',flows=3}] | .a.flows: flows do not apply to on-off traffic; write sources
-class=[{name='a',traffic={kind='bulk'}}] | .a.flows: missing; write flows = 100
+class=[{name='a',flows=3}] | .a.flows: flows do not apply to on-off traffic; use sources
+class=[{name='a',traffic={kind='bulk'}}] | .a.flows: missing; add flows = 100
 class=[{name='a',sources=3,traffic={sources=4}}] |
-    .a.sources: is also given in the traffic table of the class; write this key once
-class=[{name='a',sources=0}] | .a.sources: 0 is too small; write at least 1
-class=[{name='a',rate='1mbit'}] | .a.rate: unknown key; write "ingress.rate" or
+    .a.sources: is also given in the traffic table of the class; use this key once
+class=[{name='a',sources=0}] | .a.sources: 0 is too small; use at least 1
+class=[{name='a',rate='1mbit'}] | .a.rate: unknown key; use "ingress.rate" or
 class=[{name='a',ingress={buffer='100B'}}] |
-    .a.ingress.buffer: "100B" is less than one packet; write at least "1500B"
+    .a.ingress.buffer: "100B" is less than one packet; use at least "1500B"
 class=[{name='a',egress={rate='10kbit'}}] | .a.rtt: 50ms is less than the transmission times
 class=[{name='a',egress={delay='10ms'}}] | .a.rtt: 50ms contradicts the links' delays, which give
-class=[{name='a'},{name='a'}] | .1.name: "a" is the name of another class; write another
+class=[{name='a'},{name='a'}] | .1.name: "a" is the name of another class; use another
 class=[{name='a',sources=9000000},{name='b',sources=9000000}] |
-    : 18000000 senders in all classes; write at most 10000000 in total
+    : 18000000 senders in all classes; use at most 10000000 in total
 class=[{name='a',flows=2,traffic={kind='bulk',start=['0s']}}] && run={duration='9s'} |
-    .a.traffic.start: 1 start times for 2 flows; write one time per flow
+    .a.traffic.start: 1 start times for 2 flows; use one time per flow
 """
 """Assignments to packaged scenarios, and beginnings of messages, which may begin after the key."""
 
@@ -594,16 +594,16 @@ def test_number_of_reported_errors_is_limited() -> None:
 
 def test_run_rejects_two_lengths_and_no_length() -> None:
     assert refused("run.duration=60s", "run.transfers=5") == [
-        "run.duration: transfers and duration are both given; write one of them"
+        "run.duration: transfers and duration are mutually exclusive; use one"
     ]
     tables = load("web-10mbit").resolved()
     del tables["run"]["transfers"]
     with pytest.raises(
-        ScenarioError, match=r"^run\.duration: missing; write duration = \"300s\", or"
+        ScenarioError, match=r"^run\.duration: missing; add duration = \"300s\", or"
     ):
         Scenario.from_dict(tables)
     del tables["run"]
-    with pytest.raises(ScenarioError, match=r"^run: missing; write run = { duration = \"300s\" }$"):
+    with pytest.raises(ScenarioError, match=r"^run: missing; add run = { duration = \"300s\" }$"):
         Scenario.from_dict(tables)
 
 
@@ -612,13 +612,13 @@ def test_isolated_transfers_need_no_run() -> None:
     del tables["run"]
     assert Scenario.from_dict(tables).run.duration is None
     tables["traffic"] |= {"arrivals": {"distribution": "poisson", "rate": "2/s"}, "count": None}
-    with pytest.raises(ScenarioError, match=r"^run: missing; write run"):
+    with pytest.raises(ScenarioError, match=r"^run: missing; add run"):
         Scenario.from_dict(tables)
 
 
 def test_bulk_flows_reject_number_of_transfers() -> None:
     (line,) = refused("run.transfers=5", name="lossy-path")
-    assert line.startswith("run.transfers: bulk flows never complete; write duration")
+    assert line.startswith("run.transfers: bulk flows never complete; use duration")
 
 
 def test_path_without_round_trip_time_is_rejected() -> None:
@@ -643,7 +643,7 @@ def test_bulk_flows_without_limit_are_rejected() -> None:
     (line,) = refused(
         "tcp.receiver_window=unlimited", "network.bottleneck.loss=0%", name="one-path"
     )
-    assert line.startswith("network.bottleneck.rate: nothing limits the flows; write")
+    assert line.startswith("network.bottleneck.rate: nothing limits the flows; use")
     load("one-path", changes={"tcp.receiver_window": "unlimited"})
     load("one-path", changes={"network.bottleneck.loss": "0%"})
 
@@ -658,7 +658,7 @@ def test_empty_scenario_lists_missing_tables() -> None:
     ]
     nothings: list[Any] = [[], 3, None]
     for nothing in nothings:
-        with pytest.raises(ScenarioError, match="is not a table; write"):
+        with pytest.raises(ScenarioError, match="is not a table; add"):
             Scenario.from_dict(nothing)
 
 
@@ -666,20 +666,20 @@ def test_network_without_rtt_and_delays_is_rejected() -> None:
     tables = load("web-10mbit").resolved()
     del tables["network"]["rtt"]
     with pytest.raises(
-        ScenarioError, match=r'^network\.rtt: missing; write rtt = "50ms", or a delay'
+        ScenarioError, match=r'^network\.rtt: missing; add rtt = "50ms", or a delay'
     ):
         Scenario.from_dict(tables)
 
 
 @pytest.mark.parametrize("assignment", ["traffic.sources", "=3", " = 3", ""])
 def test_assignments_without_key_or_equals_sign_are_rejected(assignment: str) -> None:
-    with pytest.raises(ScenarioError, match=r"is not an assignment; write KEY=VALUE"):
+    with pytest.raises(ScenarioError, match=r"is not an assignment; use KEY=VALUE"):
         parse_assignments([assignment])
 
 
 @pytest.mark.parametrize("key", [".", "a..b", ".a", "a."])
 def test_malformed_dotted_keys_are_rejected(key: str) -> None:
-    with pytest.raises(ScenarioError, match=r"not a dotted key; write, for example, run\.seed"):
+    with pytest.raises(ScenarioError, match=r"not a dotted key; use run\.seed, for example"):
         load("web-10mbit", changes={key: 1})
 
 

@@ -51,12 +51,12 @@ def test_top_level_size_is_optional_if_each_class_has_one() -> None:
     traffic = [group.traffic for group in populations(SIZES + near + far)]
     assert [t.size.mean_value() for t in traffic if isinstance(t, OnOff)] == [9, 8]
     assert refused(SIZES + near + one_class("far", "sources=4")) == [
-        'class.far.traffic.size: missing; write size = { distribution = "exponential", mean = '
+        'class.far.traffic.size: missing; add size = { distribution = "exponential", mean = '
         '"12pkt", '
         'minimum = "3pkt" }'
     ]
     (only,) = refused(SIZES + one_class("near", "sources=3") + one_class("far", "sources=4"))
-    assert only.startswith("traffic.size: missing; write size")
+    assert only.startswith("traffic.size: missing; add size")
 
 
 def test_class_completes_a_top_level_distribution() -> None:
@@ -66,7 +66,7 @@ def test_class_completes_a_top_level_distribution() -> None:
     assert isinstance(group.traffic, OnOff)
     assert group.traffic.size.mean_value() == 9
     (only,) = refused(distribution + near + one_class("far", "sources = 4"))
-    assert only.startswith("class.far.traffic.size.mean: missing; write mean")
+    assert only.startswith("class.far.traffic.size.mean: missing; add mean")
 
 
 def test_replaced_invalid_top_level_value_is_still_reported() -> None:
@@ -99,7 +99,7 @@ def test_top_level_rtt_is_optional_if_each_class_has_one() -> None:
     assert [group.rtt_s for group in populations(top + near + far)] == [0.01, 0.09]
     delayed = one_class("far", 'egress = { delay = "20ms" }', BULK)
     assert populations(top + near + delayed)[1].forward_delay_s == 0.02
-    missing = 'missing; write rtt = "50ms", or a delay for each link'
+    missing = 'missing; add rtt = "50ms", or a delay for each link'
     assert refused(top + near + one_class("far", BULK)) == [f"class.far.rtt: {missing}"]
     neither = one_class("near", BULK) + one_class("far", BULK)
     assert refused(top + neither) == [f"network.rtt: {missing}"]
@@ -117,7 +117,7 @@ def test_top_level_rtt_is_optional_if_each_class_has_one() -> None:
 def test_key_in_bdp_requires_top_level_rtt(old: str, new: str, key: str) -> None:
     top = RUN + NETWORK.replace(old, new).replace('rtt = "50ms"\n', "")
     assert refused(top + one_class("near", 'rtt = "10ms"', BULK)) == [
-        f'network.rtt: missing, and {key} depends on it; write, for example, "50ms"'
+        f'network.rtt: missing, and {key} depends on it; use "50ms", for example'
     ]
 
 
@@ -125,7 +125,7 @@ def test_class_buffer_in_bdp_requires_network_rtt() -> None:
     top = RUN + NETWORK.replace('rtt = "50ms"\n', "")
     near = one_class("near", 'rtt = "10ms"', 'egress = { rate = "5mbit", buffer = "1bdp" }', BULK)
     assert refused(top + near) == [
-        'class.near.egress.buffer: "1bdp" needs network.rtt; write an RTT, or a buffer such as '
+        'class.near.egress.buffer: "1bdp" needs network.rtt; use an RTT, or a buffer such as '
         '"150pkt"'
     ]
 
@@ -136,7 +136,7 @@ def test_class_completes_a_top_level_link() -> None:
     (group,) = populations(top + near)
     assert (group.egress.rate, str(group.egress.buffer)) == (2e6, "2bdp")
     assert refused(top + near + one_class("far", BULK)) == [
-        'class.far.egress.buffer: a bandwidth-delay product needs a rate; write rate = "10mbit"'
+        'class.far.egress.buffer: a bandwidth-delay product needs a rate; use rate = "10mbit"'
     ]
     slow = RUN + NETWORK + 'egress = { rate = "1kbit" }\n'
     assert populations(slow + near)[0].egress.rate == 2e6

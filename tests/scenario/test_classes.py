@@ -80,7 +80,7 @@ traffic = { kind = "bulk", flows = 4, start = "within-rtt" }
     assert both_classes.with_changes({"run.precision": "1%"}).run.precision == {"goodput_pps": 0.01}
     assert both_classes.with_changes({"class.b.traffic.flows": 5}).senders == 8
     (only,) = refused(of_each + '[[class]]\nname = "c"\nflows = 1', top)
-    assert only.startswith('class.c.traffic.kind: missing; write kind = "on-off"')
+    assert only.startswith('class.c.traffic.kind: missing; add kind = "on-off"')
 
 
 def test_class_without_keys_equals_top_level() -> None:
@@ -177,8 +177,8 @@ def test_changes_select_class_by_name_or_index() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ("class.fat.rtt", 'class has no entry "fat" (did you mean "far"?); write near, far'),
-        ("class.2.rtt", 'class has no entry "2"; write near, far'),
+        ("class.fat.rtt", 'class has no entry "fat" (did you mean "far"?); use near, far'),
+        ("class.2.rtt", 'class has no entry "2"; use near, far'),
         ("class.-1.rtt", "no entry"),
         ("class.far.rttt", 'class.far.rttt: unknown key; did you mean "rtt"?'),
     ],
@@ -202,7 +202,7 @@ def test_too_many_classes_are_rejected_before_reading(monkeypatch: pytest.Monkey
 
     monkeypatch.setattr("tcpcast.scenario.classes._merge_class", read)
     (only,) = refused("".join(f'[[class]]\nname = "c{n}"\n' for n in range(1001)))
-    assert only == "class: has 1001 classes; write at most 1000 classes"
+    assert only == "class: has 1001 classes; use at most 1000 classes"
 
 
 def test_inherited_error_is_reported_once() -> None:
@@ -222,7 +222,7 @@ def test_inherited_error_is_reported_once() -> None:
 
 def test_missing_sender_count_is_reported() -> None:
     assert refused("", TOP.replace("sources = 7", "")) == [
-        "traffic.sources: missing; write sources = 100, or [[class]] tables"
+        "traffic.sources: missing; add sources = 100, or [[class]] tables"
     ]
 
 
@@ -284,12 +284,12 @@ def test_incompatible_senders_are_rejected() -> None:
     text = OWN_TCP.replace('stack = "rfc-newreno", min_rto = "200ms"', 'stack = "max-plus-reno"')
     assert refused(text) == [
         'class.b.tcp.stack: "max-plus-reno" cannot be combined with "rfc-reno" of class a; '
-        "write one value for all classes, or one scenario per class"
+        "use one value for all classes, or one scenario per class"
     ]
     text = OWN_TCP.replace('min_rto = "200ms"', 'rules = { window_unit = "bytes" }')
     assert refused(text) == [
         'class.b.tcp.rules.window_unit: "bytes" cannot be combined with "packets" of class a; '
-        "write one value for all classes, or one scenario per class"
+        "use one value for all classes, or one scenario per class"
     ]
 
 

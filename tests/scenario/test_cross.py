@@ -104,12 +104,12 @@ def test_series_with_many_packets_are_shorter() -> None:
         (
             NOISE,
             {"rate": "unlimited"},
-            "cross traffic needs a hop with a rate; write network.hop.acc",
+            "cross traffic needs a hop with a rate; add network.hop.acc",
         ),
         (
             NOISE | {"mean": "100%"},
             {"buffer": "unlimited"},
-            r"with an unlimited buffer, .*; write network\.hop\.access\.buffer =",
+            r"with an unlimited buffer, .*; add network\.hop\.access\.buffer =",
         ),
     ],
 )
@@ -170,7 +170,7 @@ def test_overload_with_unlimited_buffer_is_rejected(queue: str) -> None:
     assert scenario(*twice, network={"rtt": "50ms", "bottleneck": link}, tcp=tcp).warnings() == []
     error = (
         r'cross\.0: cross traffic alone is 112 % of the rate of "bottleneck", with an unlimited '
-        r"buffer, so the queue only grows; write network\.bottleneck\.buffer = "
+        r"buffer, so the queue only grows; add network\.bottleneck\.buffer = "
     )
     more = RECORDING | {"bytes": [3e5, 0, 3e5], "times": [0, 0.5, 1]}
     with pytest.raises(ScenarioError, match=error):
@@ -194,7 +194,7 @@ def test_noise_with_many_negative_rates_has_a_warning() -> None:
     (warning,) = scenario(NOISE | {"mean": "5mbit", "sd": "5mbit"}).warnings()
     assert warning == (
         "cross.noise has 1.08 times the specified mean rate, because 15.9 % of the drawn rates "
-        "are below 0 and set to 0; write a smaller sd"
+        "are below 0 and set to 0; use a smaller sd"
     )
     # Extreme permitted values.
     for sd in ("1e-300%", "1bit"):
@@ -224,7 +224,7 @@ def test_isolated_transfers_reject_cross_traffic() -> None:
     [
         ("", "contains no rows"),
         ("time_s,bytes\n", "contains no rows"),
-        ("1,2,3\n", "line 1: 3 columns; write two columns: time_s and bytes"),
+        ("1,2,3\n", "line 1: 3 columns; use two columns: time_s and bytes"),
         ("time_s,bytes\n1,x\n", 'line 2: "x" is not a number'),
         ("1,-5\n", 'line 1: "-5" is not a number'),
         (

@@ -262,7 +262,7 @@ def test_times_read_from_a_file_are_seconds(tmp_path: Path) -> None:
         ("value,weight\n3\n", "line 2: 1 columns"),
         ("1,2,3\n", "line 1: 3 columns"),
         ("size\n3\n", 'line 1: "size"'),
-        ("value,weight\n3,0\n", "write at least one weight above 0"),
+        ("value,weight\n3,0\n", "use at least one weight above 0"),
         ("value\n0\n", "mean is 0"),
         ("value\n" + "1\n" * 100_001, "more than 100000 values"),
     ],
@@ -273,14 +273,14 @@ def test_invalid_files_are_rejected(tmp_path: Path, text: str, message: str) -> 
         web(tmp_path, size={"distribution": "empirical", "file": "sizes.csv"})
     assert str(caught.value).startswith("traffic.size.")
     assert message in str(caught.value)
-    assert "write" in str(caught.value)
+    assert "; " in str(caught.value)
 
 
 def test_unreadable_files_are_rejected(tmp_path: Path) -> None:
     (tmp_path / "binary.csv").write_bytes(b"value\n\xff\xfe\x00")
     (tmp_path / "folder.csv").mkdir()
     for name in ("missing.csv", "binary.csv", "folder.csv", "", "a\0b", 3):
-        with pytest.raises(ScenarioError, match=r"^traffic\.size\.file: .*write file = "):
+        with pytest.raises(ScenarioError, match=r"^traffic\.size\.file: .*use file = "):
             web(tmp_path, size={"distribution": "empirical", "file": name})
 
 

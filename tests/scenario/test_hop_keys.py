@@ -113,14 +113,14 @@ def test_changes_select_hop_by_name_index_or_bottleneck() -> None:
     bare = Scenario.from_dict(
         tables() | {"network": {"rtt": "50ms", "bottleneck": {"rate": "10mbit"}}}
     )
-    with pytest.raises(ScenarioError, match=r"has no hops; write \[\[network\.hop\]\] tables"):
+    with pytest.raises(ScenarioError, match=r"has no hops; add \[\[network\.hop\]\] tables"):
         bare.with_changes({"network.hop.loop.rate": "1mbit"})
 
 
 @pytest.mark.parametrize(
     ("hops", "line"),
     [
-        ([LOOP, LOOP], 'network.hop.0.name: "loop" is the name of another hop; write another name'),
+        ([LOOP, LOOP], 'network.hop.0.name: "loop" is the name of another hop; use another name'),
         (
             [LOOP, BACKBONE | {"loss": {"model": "rest-of-round", "rate": "1%"}, "rate": "1gbit"}],
             "network.hop.backbone.loss: correlated loss within a round is possible only at",
@@ -134,7 +134,7 @@ def test_changes_select_hop_by_name_index_or_bottleneck() -> None:
             [LOOP, BACKBONE | {"queue": {"kind": "fq", "scheduler": "drr", "quantum": "100B"}}],
             'network.hop.backbone.queue.quantum: "100B" is less than one packet',
         ),
-        ([LOOP] * 33, "network.hop: has 33 entries; write at most 32"),
+        ([LOOP] * 33, "network.hop: has 33 entries; use at most 32"),
     ],
 )
 def test_each_error_gives_one_line(hops: list[dict[str, Any]], line: str) -> None:
@@ -146,7 +146,7 @@ def test_each_error_gives_one_line(hops: list[dict[str, Any]], line: str) -> Non
 def test_hops_and_bottleneck_are_exclusive() -> None:
     both = error_of(LOOP, bottleneck={"rate": "10mbit"})
     assert both == (
-        "network.bottleneck: the scenario has [[network.hop]] tables; write the bottleneck "
+        "network.bottleneck: the scenario has [[network.hop]] tables; describe the bottleneck "
         "as one of these tables"
     )
     for key, value in {"measured": True, "shared": False, "name": "access"}.items():

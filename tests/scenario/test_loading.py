@@ -23,7 +23,7 @@ def refused(source: str | Path) -> str:
     with pytest.raises(ScenarioError) as caught:
         load(source)
     message = str(caught.value)
-    assert "; write" in message or "; check" in message
+    assert "; use" in message or "; move" in message or "; check" in message
     assert "\n" not in message
     return message
 
@@ -87,7 +87,7 @@ def test_csv_names_are_relative_to_scenario_folder(
         ("web-10mbits", 'did you mean "web-10mbit"?'),
         ("web", 'did you mean "web-10mbit"?'),
         ("scenarios/lossypath.toml", 'did you mean "lossy-path"?'),
-        ("nothing-like-it", "write the name of a file, or one of bufferbloat, cubic-and-bbr, "),
+        ("nothing-like-it", "use the name of a file, or one of bufferbloat, cubic-and-bbr, "),
         ("/", "a folder, not a scenario file"),
         ("/dev/null", "a pipe or a device, not a scenario file"),
         ("", '"": no name, and no packaged scenario'),
@@ -110,13 +110,13 @@ def test_unknown_packaged_names_are_rejected() -> None:
         (
             'a = "b"\nrtt = 50ms\n',
             ":2:9: not TOML: ",
-            'write quantities with a unit in quotes, "50ms"',
+            'use quantities with a unit in quotes, "50ms"',
         ),
         ("x = { loss = 1% }", ":1:15: not TOML: ", 'in quotes, "1%"'),
-        ("[network\nrtt = 1", ":1:9: not TOML: ", "write key = value"),
-        ('a = "b', ":1:7: not TOML: ", "write key = value"),
+        ("[network\nrtt = 1", ":1:9: not TOML: ", "use key = value"),
+        ('a = "b', ":1:7: not TOML: ", "use key = value"),
         ("a = 1\n\na = 2", ":3:6: not TOML: ", "Cannot overwrite a value"),
-        ("just words", ":1:6: not TOML: ", "write key = value"),
+        ("just words", ":1:6: not TOML: ", "use key = value"),
     ],
 )
 def test_invalid_toml_is_rejected(tmp_path: Path, text: str, position: str, expected: str) -> None:
@@ -153,5 +153,5 @@ def test_empty_file_lists_missing_tables(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["a = 1\na = 2", '[class]\nname = "a"\n[class]\nname = "b"'])
 def test_duplicate_keys_are_rejected(text: str) -> None:
-    with pytest.raises(ScenarioError, match="write each key and table once"):
+    with pytest.raises(ScenarioError, match="use each key and table once"):
         parse_toml(text, "twice.toml")

@@ -76,7 +76,7 @@ def test_classic_class_inherits_no_key_of_the_default_stack() -> None:
 
 
 def test_classic_key_without_stack_names_classic_stack() -> None:
-    with pytest.raises(ScenarioError, match='omit this key, or write stack = "rfc-newreno"'):
+    with pytest.raises(ScenarioError, match='omit this key, or use stack = "rfc-newreno"'):
         changed({"tcp": {"initial_ssthresh": 8}})
 
 

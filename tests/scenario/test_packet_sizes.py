@@ -80,15 +80,15 @@ def test_sizes_in_bytes_use_the_payload_of_the_class() -> None:
 
 def test_invalid_packet_size_is_rejected() -> None:
     assert refused({KEY: "2000B"}) == (
-        'class.small.packet: "2000B" is more than network.packet; write at most "1500B" here'
+        'class.small.packet: "2000B" is more than network.packet; use at most "1500B" here'
     )
     assert refused({KEY: "45B"}) == (
-        "class.small.packet: 45 B are too few for 52 B of headers and some payload; write "
+        "class.small.packet: 45 B are too few for 52 B of headers and some payload; use "
         'at least "53B"'
     )
     assert refused({"network.packet": "1B", KEY: None}) == (
         'network.packet: "1B" is not the size of an IP packet with 52 B of headers and some '
-        'payload; write "53B" to "65535B"'
+        'payload; use "53B" to "65535B"'
     )
     assert refused({KEY: "40B"}).startswith('class.small.packet: "40B" is not the size of')
     assert refused({KEY: 200}).startswith("class.small.packet: ")

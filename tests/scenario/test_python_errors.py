@@ -25,12 +25,12 @@ WRONG: list[tuple[Callable[[], Any], type[tcpcast.TcpcastError], str]] = [
     (
         lambda: tcpcast.load("one-path", changes={5: 1}),  # type: ignore[dict-item]
         tcpcast.ScenarioError,
-        "write, for example, {'run.seed': 2}",
+        "use {'run.seed': 2}, for example",
     ),
     (
         lambda: tcpcast.load("one-path", changes=[1]),  # type: ignore[arg-type]
         tcpcast.ScenarioError,
-        "write, for example, {'run.seed': 2}",
+        "use {'run.seed': 2}, for example",
     ),
     (lambda: tcpcast.Scenario.from_dict(5), tcpcast.ScenarioError, "is not a table"),  # type: ignore[arg-type]
 ]

@@ -113,57 +113,56 @@ def test_changes_come_from_a_file(tmp_path: Path) -> None:
     [
         (
             {"class___0__route": ["cor", "line"]},
-            'class.video.route: there is no link "cor" (did you mean "core"?); write core, '
-            "line, up",
+            'class.video.route: there is no link "cor" (did you mean "core"?); use core, line, up',
         ),
         (
             {"class___0__route": ["core", "line", "core"]},
-            'class.video.route: passes "core" twice; write each link once',
+            'class.video.route: passes "core" twice; list each link once',
         ),
         (
             {"link__free": {"buffer": "10pkt"}, "class___0__route": ["core", "line", "free"]},
-            "link.free.buffer: a link without a rate has no queue; leave this key out, or write "
+            "link.free.buffer: a link without a rate has no queue; leave this key out, or use "
             'rate = "10mbit"',
         ),
         (
             {"link__core__at": {"0s": {"rate": "1mbit"}}},
-            "link.core.at.0s: is the start of the run; write the value as a key of the link",
+            "link.core.at.0s: is the start of the run; set the value as a key of the link",
         ),
         (
             {"link__core__at": {"60s": {"rate": "1mbit"}}},
-            "link.core.at.60s: is after the end of the run; write an earlier time, or a longer run",
+            "link.core.at.60s: is after the end of the run; use an earlier time, or a longer run",
         ),
         (
             {"link__core__at": {"20": {"rate": "1mbit"}}},
-            'link.core.at.20: "20" has no unit; write "20s"',
+            'link.core.at.20: "20" has no unit; use "20s"',
         ),
         (
             {"link__core__at": {"20s": {}}},
-            'link.core.at.20s: changes nothing; write, for example, { rate = "500mbit" }',
+            'link.core.at.20s: changes nothing; use { rate = "500mbit" }, for example',
         ),
         (
             {"site__shop": {"count": 2}},
-            'site.shop: no class belongs to this site; write site = "shop" in a [[class]] table',
+            'site.shop: no class belongs to this site; use site = "shop" in a [[class]] table',
         ),
         (
             {"site__home__count": 0},
-            "site.home.count: 0 is too small; write at least 1",
+            "site.home.count: 0 is too small; use at least 1",
         ),
         (
             {"class___0__site": None, "link__up__each": None},
-            'class.video.route: link "line" exists once per home; write site = "home" here',
+            'class.video.route: link "line" exists once per home; use site = "home" here',
         ),
         (
             {"link__line__each": "hom"},
-            'link.line.each: there is no site "hom" (did you mean "home"?); write sender, home',
+            'link.line.each: there is no site "hom" (did you mean "home"?); use sender, home',
         ),
         (
             {"link__spare": {"rate": "1mbit"}},
-            "link.spare: no class uses this link; write it in a route, or leave the table out",
+            "link.spare: no class uses this link; add it to a route, or leave the table out",
         ),
         (
             {"class___0__route": None},
-            'class.video.route: missing; write route = ["core", "line"], the links in order',
+            'class.video.route: missing; add route = ["core", "line"], the links in order',
         ),
         (
             {
@@ -171,30 +170,30 @@ def test_changes_come_from_a_file(tmp_path: Path) -> None:
                 "class___0__route": ["core"],
                 "link__line": None,
             },
-            "class.video.route: nothing limits the flows; write a rate or a loss, or "
+            "class.video.route: nothing limits the flows; use a rate or a loss, or "
             "tcp.receiver_window = 44",
         ),
         (
             {"class___0__rtt": "1ms", "class___0__delay": None},
-            "class.video.rtt: is less than the delays and transmission times of the route; write "
+            "class.video.rtt: is less than the delays and transmission times of the route; use "
             'at least "5.2ms"',
         ),
         (
             {"class___0__rtt": "100ms"},
-            "class.video.delay: rtt is also given; write either rtt or the delays",
+            "class.video.delay: rtt is also given; use either rtt or the delays",
         ),
         (
             {"network": {"bottleneck": {"rate": "1mbit"}}},
-            "network.bottleneck: the scenario has [link.NAME] tables; write a link, or leave "
+            "network.bottleneck: the scenario has [link.NAME] tables; use a link, or leave "
             "this out",
         ),
         (
             {"probes__link": "cor"},
-            'probes.link: there is no link "cor" (did you mean "core"?); write core, line, up',
+            'probes.link: there is no link "cor" (did you mean "core"?); use core, line, up',
         ),
         (
             {"link__core__loss": {"model": "rest-of-round", "rate": "1%"}},
-            "link.core.loss: a link does not know the rounds of TCP; write a random loss, such as "
+            "link.core.loss: a link does not know the rounds of TCP; use a random loss, such as "
             '"1%"',
         ),
         (
@@ -226,7 +225,7 @@ def test_routes_need_links() -> None:
     with pytest.raises(ScenarioError) as error:
         Scenario.from_dict(tables)
     assert str(error.value) == (
-        "class.game.route: needs links; write [link.NAME] tables, or leave this key out"
+        "class.game.route: needs links; add [link.NAME] tables, or leave this key out"
     )
 
 
@@ -340,5 +339,5 @@ def test_an_unknown_codepoint_is_refused() -> None:
     with pytest.raises(ScenarioError) as error:
         Scenario.from_dict(changed(class___0__dscp="af44"))
     assert str(error.value) == (
-        'class.video.dscp: "af44" is not a codepoint (did you mean "af43"?); write "ef", or 0 to 63'
+        'class.video.dscp: "af44" is not a codepoint (did you mean "af43"?); use "ef", or 0 to 63'
     )

@@ -121,7 +121,7 @@ def test_rtt_and_delays_must_agree_if_both_are_given() -> None:
     agreeing = {"network": {"rtt": "21ms", "bottleneck": rates}}
     assert bulk(agreeing).populations[0].forward_delay_s == pytest.approx(0.01)
     with pytest.raises(
-        ScenarioError, match=r"^network\.rtt: 22ms contradicts .* give .* 21ms; write"
+        ScenarioError, match=r"^network\.rtt: 22ms contradicts .* give .* 21ms; use"
     ):
         bulk({"network": {"rtt": "22ms", "bottleneck": rates}})
 
@@ -253,7 +253,7 @@ def test_single_start_time_is_rejected() -> None:
     with pytest.raises(ScenarioError) as caught:
         bulk({"traffic.start": "1s"})
     assert str(caught.value) == (
-        'traffic.start: "1s" is one time; write { distribution = "constant", value = "1s" } '
+        'traffic.start: "1s" is one time; use { distribution = "constant", value = "1s" } '
         "for all flows, "
         "or a list with one time per flow"
     )
@@ -297,7 +297,7 @@ def test_scenario_accepts_tables_and_objects_as_arguments() -> None:
         Scenario(network=first.network, traffic=first.traffic, tcp=first.tcp, run=first.run)
         == first
     )
-    with pytest.raises(ScenarioError, match=r"^network\.rtt: 50 has no unit; write \"50ms\"$"):
+    with pytest.raises(ScenarioError, match=r"^network\.rtt: 50 has no unit; use \"50ms\"$"):
         Scenario(network={"rtt": 50}, traffic=first.traffic, run=first.run)
 
 

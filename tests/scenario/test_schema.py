@@ -175,3 +175,18 @@ def test_pydantic_path_names_equal_union_members() -> None:
 
     walk(Scenario.__pydantic_core_schema__)
     assert names == get_union_member_names()
+
+
+def test_every_key_is_described() -> None:
+    """Editors show descriptions; parts that only state conditions need none."""
+
+    def missing(definition: Mapping[str, Any], where: str) -> list[str]:
+        found = []
+        for key, schema in definition.get("properties", {}).items():
+            found += [] if schema.get("description") else [f"{where}.{key}"]
+            for inner in (schema, *schema.get("anyOf", [])):
+                found += missing(inner, f"{where}.{key}")
+        return found
+
+    tables = {"": SCHEMA, **SCHEMA["$defs"]}
+    assert [key for name, table in tables.items() for key in missing(table, name)] == []

@@ -39,7 +39,7 @@ def test_paper_preset_changes_its_rules_only(stack: str, rules: dict[str, Any]) 
 def test_rule_in_tcp_table_names_rules_table() -> None:
     with pytest.raises(ScenarioError) as caught:
         bulk({"tcp.timer_restart": "send"})
-    assert str(caught.value) == 'tcp.timer_restart: unknown key; write "rules.timer_restart"'
+    assert str(caught.value) == 'tcp.timer_restart: unknown key; use "rules.timer_restart"'
 
 
 def test_class_overrides_a_top_level_rule() -> None:

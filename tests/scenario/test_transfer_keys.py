@@ -111,15 +111,15 @@ def test_size_distribution_requires_arrivals() -> None:
     [
         (
             {"size": [f"{n}pkt" for n in range(1, 100)], "count": 10**8},
-            "traffic.count: 9900000000 transfers in total; write at most 1000000000",
+            "traffic.count: 9900000000 transfers in total; use at most 1000000000",
         ),
         (
             {"size": "1pkt", "count": 3, "arrivals": ARRIVALS},
-            "traffic.count: is only for isolated transfers; with arrivals, write run.trans",
+            "traffic.count: is only for isolated transfers; with arrivals, use run.trans",
         ),
         (
             {"size": "1pkt", "arrivals": {"distribution": "poisson", "rate": "20ms"}},
-            'traffic.arrivals.rate: "20ms" is not a frequency; write "20/s"',
+            'traffic.arrivals.rate: "20ms" is not a frequency; use "20/s"',
         ),
     ],
 )
@@ -150,7 +150,7 @@ def test_isolated_transfers_reject_run_length(run: dict[str, Any], lines: list[s
 def test_arrivals_require_run_length_and_accept_warmup() -> None:
     given = tables(size="3pkt", arrivals=ARRIVALS)
     assert refused(given | {"run": {}}) == [
-        'run.duration: missing; write duration = "300s", or transfers = 200000'
+        'run.duration: missing; add duration = "300s", or transfers = 200000'
     ]
     scenario = Scenario.from_dict(given | {"run": {"duration": "60s", "warmup": "5s"}})
     assert scenario.run.warmup_s == 5.0
@@ -173,7 +173,7 @@ def test_class_transfers_need_arrivals() -> None:
     assert [p.count for p in scenario.populations] == [0, 0]
     (line,) = refused(given | {"class": [{"name": "a", "sources": 3}]})
     assert line == (
-        "class.a.sources: sources do not apply to transfers traffic; write traffic.arrivals"
+        "class.a.sources: sources do not apply to transfers traffic; use traffic.arrivals"
     )
 
 
@@ -181,7 +181,7 @@ def test_only_isolated_transfers_can_be_traced() -> None:
     alone = Scenario.from_dict(tables(size="3pkt") | {"probes": {"flows": [0]}})
     assert alone.probes.flows == [0]
     (line,) = refused(tables(size="3pkt") | {"probes": {"flows": [1]}})
-    assert line == "probes.flows.0: there is no flow 1; write 0"
+    assert line == "probes.flows.0: there is no flow 1; use 0"
     (line,) = refused(tables(size="3pkt", arrivals=ARRIVALS) | {"probes": {"flows": [0]}})
     assert line == (
         "probes.flows.0: flow 0 cannot be traced, because each transfer is a new flow; leave this "

@@ -174,7 +174,7 @@ def _read_log_text(text: bytes, file: str) -> Capture:
     log = read_log(text, file, trace)
     if log is None:
         raise CaptureError(
-            "not a capture in pcap or pcapng format, but text; write captures with tcpdump -w, and "
+            "not a capture in pcap or pcapng format, but text; make captures with tcpdump -w, and "
             "logs with iperf3 -J or ss -tin",
             file=file,
         )

@@ -85,7 +85,7 @@ def _directions_of_endpoints(capture: CaptureTables, words: str) -> Rows:
     seen = np.unique(capture.connections["src"]).tolist()
     near = difflib.get_close_matches(source, seen, n=1) or seen[:1]
     raise CaptureError(
-        f'{capture.file}: no data are sent from or to "{words}"; write an address, for example '
+        f'{capture.file}: no data are sent from or to "{words}"; use an address, for example '
         f'"{near[0]}", a pair "SOURCE > DESTINATION", a connection number, or "all"'
     )
 

@@ -449,7 +449,7 @@ def _omitted_limit_warnings(stats: CaptureStats) -> Iterator[str]:
             f"{stats.sequential_transfer_count} of {stats.table['src'].size} connections were "
             "shorter than "
             "half of the capture, but the flows of the scenario never end; for sequential "
-            'transfers, write traffic of kind "on-off" or "transfers"'
+            'transfers, use traffic of kind "on-off" or "transfers"'
         )
     left_out = {"share_application": "the application", "share_send_buffer": "the send buffer"}
     left_out.pop(

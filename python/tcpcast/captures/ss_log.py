@@ -36,7 +36,7 @@ REMARK = (
 )
 NO_TIME = (
     "the log does not show the time between snapshots, so rates and shares refer to the time in "
-    "which the connection was busy; write the time before each snapshot: date +%s.%N; ss -tin"
+    "which the connection was busy; print the time before each snapshot: date +%s.%N; ss -tin"
 )
 ONE_SNAPSHOT = (
     "a connection has one snapshot, so its values refer to its whole life; repeat ss during the "

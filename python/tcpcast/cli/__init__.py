@@ -166,7 +166,7 @@ def _unknown_option_message(arguments: Sequence[str], usage: typer.TyperExceptio
         return f"there is no option {typed}; a plan is simulated, unless --engine names a formula"
     instead = _FORMER_OPTIONS.get(typed, "")
     if instead.partition(" ")[0] in flags:
-        return f"there is no option {typed}; write {instead}"
+        return f"there is no option {typed}; use {instead}"
     from tcpcast.path_option_definitions import PATH_OPTIONS  # noqa: PLC0415 - only for an error
     from tcpcast.scenario.tcp import STACKS  # noqa: PLC0415 - slow
 
@@ -177,9 +177,9 @@ def _unknown_option_message(arguments: Sequence[str], usage: typer.TyperExceptio
         value = f"linux-{value}"
     flag = next((row.flag for row in PATH_OPTIONS.values() if key in row.keys), "")
     if flag in flags:
-        return f"there is no option {typed}; write {flag} {value}"
+        return f"there is no option {typed}; use {flag} {value}"
     if key and "--set" in flags:
-        return f"there is no option {typed}; write --set {key}={value}"
+        return f"there is no option {typed}; use --set {key}={value}"
     return None
 
 
@@ -209,7 +209,7 @@ def _run_command_line(arguments: list[str]) -> int:
         message = message.replace(": Value error, ", ": ")
         parameter = getattr(usage, "param", None)
         key = "" if parameter is None else parameter.opts[0]
-        text = f"{name_of(key)}: {usage.message or 'missing; write a value'}" if key else message
+        text = f"{name_of(key)}: {usage.message or 'missing; add a value'}" if key else message
         collect_message(Message(key, text, is_error=True))
         print(f"{path}: {message}", file=sys.stderr)
         print(f"Try '{path} --help'.", file=sys.stderr)

@@ -11,8 +11,8 @@ from typer.core import TyperGroup
 from tcpcast.errors import TcpcastError
 
 FORMER_COMMANDS = {
-    "completion": "for bash, write _TCPCAST_COMPLETE=source_bash tcpcast (also _zsh, _fish)",
-    "man": "write tcpcast --help",
+    "completion": "for bash, use _TCPCAST_COMPLETE=source_bash tcpcast (also _zsh, _fish)",
+    "man": "use tcpcast --help",
 }
 """What to write instead of commands of earlier versions."""
 

@@ -211,11 +211,11 @@ def _check_scenario_is_one_link(scenario: Scenario) -> None:
     if isinstance(scenario.bottleneck.loss_rule, RestOfRound):
         errors.append(
             "network.bottleneck.loss: a link has only independent loss, because it does not know "
-            'the rounds of TCP; write, for example, "1%"'
+            'the rounds of TCP; use "1%", for example'
         )
     if network.packet_bytes > MAX_PACKET_BYTES:
         errors.append(
-            f'network.packet: "{network.packet_bytes}B" is too large for a link; write '
+            f'network.packet: "{network.packet_bytes}B" is too large for a link; use '
             f'at most "{MAX_PACKET_BYTES}B"'
         )
     if errors:

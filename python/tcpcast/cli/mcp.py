@@ -54,7 +54,7 @@ def mcp(*, folder: str | None, max_wall: str) -> None:
     """Serve tools until standard input ends."""
     limit_s = read_positive_duration("--max-wall", max_wall, "30s")
     if folder is not None and not os.path.isdir(folder):
-        raise TcpcastError(f"--folder: {folder} is not a folder; write the folder of your captures")
+        raise TcpcastError(f"--folder: {folder} is not a folder; use the folder of your captures")
     try:
         from mcp.server import ServerRequestContext  # noqa: F401, PLC0415 - since version 2
     except ImportError:

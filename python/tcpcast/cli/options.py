@@ -70,7 +70,7 @@ def read_positive_duration(flag: str, text: str, example: str) -> float:
     except UnitError as error:
         raise OptionError(flag, str(error)) from None
     if seconds == 0:
-        raise OptionError(flag, f"must be above 0, not {text}; write, for example, {example}")
+        raise OptionError(flag, f"must be above 0, not {text}; use {example}, for example")
     return seconds
 
 
@@ -83,4 +83,4 @@ def check_one_format(*, as_csv: bool, as_json: bool) -> None:
         Both formats are requested.
     """
     if as_csv and as_json:
-        raise TcpcastError("--csv and --json are both given; write one of them")
+        raise TcpcastError("--csv and --json are mutually exclusive; use one")

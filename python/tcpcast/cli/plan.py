@@ -86,7 +86,7 @@ def _make_path_scenario(
     for row in question.required_path_options:
         if row.name not in given:
             raise OptionError(
-                row.flag, f"missing; write {name_of(row.flag)} {row.example}, or name a scenario"
+                row.flag, f"missing; add {name_of(row.flag)} {row.example}, or name a scenario"
             )
     options = {**question.placeholders, **given}
     for name, text in options.items():

@@ -99,7 +99,7 @@ def _find_only_source(
     found = [Path(source) for source in sources if source != "-" and has_kind(Path(source))]
     if found and len(sources) > 1:
         raise TcpcastError(
-            f"{found[0]}: {what} and other files cannot be combined in one report; write separate "
+            f"{found[0]}: {what} and other files cannot be combined in one report; use separate "
             "reports"
         )
     return found[0] if found else None

@@ -194,7 +194,7 @@ def _parse_assignment(typed: str) -> tuple[str, Any]:
     key, equals, text = typed.partition("=")
     if not equals or not key.strip() or not text.strip():
         raise TcpcastError(
-            f"--vary: {quote(typed)} has no values; write KEY=RANGE, for example "
+            f"--vary: {quote(typed)} has no values; use KEY=RANGE, for example "
             "'network.rtt=10ms..200ms log 8'"
         )
     key, text = _strip_quotes(key.strip()), text.strip()
@@ -206,7 +206,7 @@ def _parse_assignment(typed: str) -> tuple[str, Any]:
         return key, value
     if len(parts) == 1:
         raise TcpcastError(
-            f"--vary: {quote(typed)} is a single value; write --set {key}={text} to set the key, "
+            f"--vary: {quote(typed)} is a single value; use --set {key}={text} to set the key, "
             f"or --vary {key}={text},... to vary it"
         )
     return key, [parse_assignments([f"{key}={part}"])[key] for part in parts]

@@ -225,18 +225,18 @@ def _check_format_options(
     """Raise if inputs or output formats cannot be combined."""
     check_one_format(as_csv=as_csv, as_json=as_json)
     if "" in files:
-        raise TcpcastError("the name of a capture is empty; write a pcap or pcapng file")
+        raise TcpcastError("the name of a capture is empty; use a pcap or pcapng file")
     if second_capture is not None and len(files) > 1:
         raise TcpcastError(
             "--second-capture requires exactly one FILE: the capture at the first tap"
         )
     if second_capture == "-":
         raise TcpcastError(
-            "--second-capture cannot be standard input; write - as FILE instead, or save the "
+            "--second-capture cannot be standard input; use - as FILE instead, or save the "
             "second capture to a file"
         )
     if files.count("-") > 1:
-        raise TcpcastError("standard input can be read only once; write - only once")
+        raise TcpcastError("standard input can be read only once; use - only once")
 
 
 def _check_log_options(capture: Capture, given: Mapping[str, object]) -> None:
@@ -375,7 +375,7 @@ def check_table_name(table: str | None) -> None:
     if table not in TABLE_NAMES:
         near = difflib.get_close_matches(table, TABLE_NAMES, n=1)
         text = (
-            f"there is no table {table!r}; write {', '.join(TABLE_NAMES[:-1])} or {TABLE_NAMES[-1]}"
+            f"there is no table {table!r}; use {', '.join(TABLE_NAMES[:-1])} or {TABLE_NAMES[-1]}"
         )
         raise TcpcastError(text + (f" (did you mean {near[0]!r}?)" if near else ""))
 
@@ -385,7 +385,7 @@ def check_output_folders(plot: str | None, parquet: str | None, *, force: bool) 
     for option, folder in (("--plot", plot), ("--parquet", parquet)):
         if folder == "":
             raise TcpcastError(
-                f"{option}: the name of the folder is empty; write, for example, figures"
+                f"{option}: the name of the folder is empty; use figures, for example"
             )
     if plot is not None:
         from tcpcast.report.figures import check_figure_files  # noqa: PLC0415
@@ -417,8 +417,8 @@ def check_scenario(target: str | None, files: Sequence[str], *, force: bool) -> 
         raise TcpcastError("--scenario requires exactly one FILE")
     if target in {"", "-"}:
         raise TcpcastError(
-            f'--scenario: "{target}" is not a file name; write, for example, slow.toml '
-            "(standard output is used for the report)"
+            f'--scenario: "{target}" is not a file name; use slow.toml '
+            "(standard output is used for the report), for example"
         )
     if not Path(target).parent.is_dir():
         raise MachineError(

@@ -520,7 +520,7 @@ def raise_if_unsupported(scenario: Scenario) -> None:
     """Raise NotApplicable, with suggestions, if a scenario is not supported."""
     if scenario.isolated_transfers is not None:
         raise NotApplicable(
-            'a fixed point needs competing sources; write traffic of kind "on-off" or "bulk"'
+            'a fixed point needs competing sources; use traffic of kind "on-off" or "bulk"'
         )
     if any(group.tcp.stack != MAX_PLUS for group in scenario.populations):
         other_stack = Suggestion(changes_to_set_stack(scenario, MAX_PLUS))
@@ -531,7 +531,7 @@ def raise_if_unsupported(scenario: Scenario) -> None:
         )
     if scenario.run.transfers is not None or scenario.run.precision is not None:
         raise NotApplicable(
-            "a fixed point needs a fixed duration; write run.duration, and omit run.precision",
+            "a fixed point needs a fixed duration; use run.duration, and omit run.precision",
             Suggestion({"run.duration": "60s", "run.precision": None}),
         )
     network = scenario.network
@@ -576,7 +576,7 @@ def raise_if_unsupported(scenario: Scenario) -> None:
             who = f" of class {group.name}" if scenario.classes else ""
             raise NotApplicable(
                 f"a fixed point does not support transfers{who} that arrive "
-                'and end; write traffic of kind "on-off" or "bulk"'
+                'and end; use traffic of kind "on-off" or "bulk"'
             )
         links = (group.ingress, scenario.bottleneck, group.egress)
         if any(link.loss is not None for link in links):

@@ -226,7 +226,7 @@ def mean_field(scenario: Scenario, options: RunOptions) -> Answer:
         answer.warn(
             "the scenario has at most as many sources as mean_field.flows "
             f"({_max_exactly_simulated_sources(scenario):,}), so engine mean-field simulates each "
-            "source, as engine packet does; to simulate a scaled population, write a smaller "
+            "source, as engine packet does; to simulate a scaled population, use a smaller "
             "mean_field.flows",
             kind="remark",
         )

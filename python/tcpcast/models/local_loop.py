@@ -219,7 +219,7 @@ def restarting_goodput_pps(
     if ratio.size and float(ratio.min()) == 0:
         raise DomainError(
             "loss_ratio, timeout_ratio and idle_restart_ratio are all 0, so the "
-            "square-root law has no limit; write at least one ratio above 0"
+            "square-root law has no limit; use at least one ratio above 0"
         )
     return np.asarray(np.sqrt(1.5 / ratio) / rtt)
 

@@ -142,7 +142,7 @@ def read_saved_answers(path: Path) -> Answers:
     return Answers(answers, scenario)
 
 
-_HOW_TO_WRITE = "write the file with tcpcast run FILE --json"
+_HOW_TO_WRITE = "make the file with tcpcast run FILE --json"
 
 
 def _load_note(saved: _SavedNote) -> Note:

@@ -90,14 +90,14 @@ def read_levels(texts: Iterable[str]) -> dict[str, list[float]]:
         metric, equals, values = (part.strip() for part in text.partition("="))
         if not equals or not values:
             raise TcpcastError(
-                f"--level: {units.quote(text)} is not a level; write METRIC=VALUE, for example "
+                f"--level: {units.quote(text)} is not a level; use METRIC=VALUE, for example "
                 "goodput_bps=50mbit"
             )
         if metric not in UNITS:
             near = did_you_mean_text(metric, UNITS)
             raise TcpcastError(
-                f"--level: {units.quote(metric)} is not a metric{near}; write, for example, "
-                "goodput_bps"
+                f"--level: {units.quote(metric)} is not a metric{near}; use "
+                "goodput_bps, for example"
             )
         parse = _LEVEL_PARSERS.get(UNITS[metric], _parse_level)
         try:
@@ -112,7 +112,7 @@ def _parse_level(text: str) -> float:
         return float(text)
     except ValueError:
         raise UnitError(
-            f"{units.quote(text.strip())} is not a number; write, for example, 100"
+            f"{units.quote(text.strip())} is not a number; use 100, for example"
         ) from None
 
 
@@ -146,7 +146,7 @@ def check_sweep_figures(
         keys = ", ".join(key for group in key_groups for key in group)
         raise TcpcastError(
             "--plot supports one or two keys that vary in all combinations, without zip and latin, "
-            f"but these keys vary: {keys}; fix some of the keys with --set, or write the values "
+            f"but these keys vary: {keys}; fix some of the keys with --set, or save the values "
             "with --out and plot them with another program"
         )
     names = [f"{metric}.{form}" for metric in dict.fromkeys((*HEADLINE_METRICS, *levels))]

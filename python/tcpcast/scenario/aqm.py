@@ -94,7 +94,7 @@ class Codel(ManagedQueue):
         if self.target >= self.interval:
             # The ratio of the defaults, 5 ms and 100 ms (RFC 8289).
             usual = units.format_duration(float(f"{self.interval / 20:.3g}"))
-            message = f'must be below interval; write, for example, "{usual}"'
+            message = f'must be below interval; use "{usual}", for example'
             yield make_error_at(message, "target")
 
     def simulator_config(self, mtu_bytes: int, /) -> dict[str, Any]:
@@ -129,7 +129,7 @@ class FqCodel(Codel):
     def _find_errors(self) -> Errors:
         yield from super()._find_errors()
         if not 0 < self.quantum <= MAX_QUANTUM:
-            message = 'must be above 0 and at most 1 GB; write, for example, "1514B"'
+            message = 'must be above 0 and at most 1 GB; use "1514B", for example'
             yield make_error_at(message, "quantum")
 
     def simulator_config(self, mtu_bytes: int, /) -> dict[str, Any]:
@@ -214,7 +214,7 @@ class Cake(ManagedQueue):
         for key in ("overhead", "mpu", "framing", "ingress"):
             default = type(self).model_fields[key].default
             if self.shaper is None and getattr(self, key) != default:
-                message = 'belongs to a shaper; write also rate = "95mbit", or leave this key out'
+                message = 'belongs to a shaper; add rate = "95mbit", or leave this key out'
                 yield make_error_at(message, key)
 
     def simulator_config(self, _mtu_bytes: int, /) -> dict[str, Any]:

@@ -83,7 +83,7 @@ def parse_assignments(assignments: Iterable[str]) -> dict[str, Any]:
         key, equals, text = assignment.partition("=")
         if not equals or not key.strip():
             raise ScenarioError(
-                f"{quote(assignment)} is not an assignment; write KEY=VALUE, such as "
+                f"{quote(assignment)} is not an assignment; use KEY=VALUE, such as "
                 "network.bottleneck.buffer=300pkt"
             )
         changes[key.strip()] = _parse_toml_value(text.strip())
@@ -100,13 +100,11 @@ def check_changes(changes: Mapping[str, Any]) -> Mapping[str, Any]:
     """
     if not isinstance(changes, Mapping):
         raise ScenarioError(
-            f"changes: {changes!r} is not a table; write, for example, {{'run.seed': 2}}"
+            f"changes: {changes!r} is not a table; use {{'run.seed': 2}}, for example"
         )
     for dotted in changes:
         if not isinstance(dotted, str):
-            raise ScenarioError(
-                f"{dotted!r}: not a dotted key; write, for example, {{'run.seed': 2}}"
-            )
+            raise ScenarioError(f"{dotted!r}: not a dotted key; use {{'run.seed': 2}}, for example")
     return changes
 
 
@@ -133,7 +131,7 @@ def apply_changes(tables: Mapping[str, Any], changes: Mapping[str, Any]) -> dict
     for dotted, value in check_changes(changes).items():
         path = tuple(dotted.split("."))
         if not all(path) or len(path) > _MAX_KEY_PARTS:
-            raise ScenarioError(f"{quote(dotted)}: not a dotted key; write, for example, run.seed")
+            raise ScenarioError(f"{quote(dotted)}: not a dotted key; use run.seed, for example")
         if ALL in path[:-1]:
             above = path[: path.index(ALL)]
             for name in _names_in(changed, above, dotted):
@@ -148,7 +146,7 @@ def apply_changes(tables: Mapping[str, Any], changes: Mapping[str, Any]) -> dict
                 at = _find_entry_index(table, part, path[:depth], dotted)
             elif (listed := ".".join(path[: depth + 1])) in _TABLE_LISTS and not table.get(part):
                 raise ScenarioError(
-                    InputError(dotted, f"{_TABLE_LISTS[listed]}; write [[{listed}]] tables")
+                    InputError(dotted, f"{_TABLE_LISTS[listed]}; add [[{listed}]] tables")
                 )
             below = table[at] if isinstance(table, list) else table.get(at, {})
             if not isinstance(below, dict | list):
@@ -177,7 +175,7 @@ def _names_in(tables: Mapping[str, Any], path: tuple[str, ...], dotted: str) -> 
         return [str(index) for index in range(len(table))]
     names = [n for n, each in table.items() if isinstance(each, Mapping)] if table else []
     if not names:
-        message = f"the scenario has no tables {'.'.join((*path, ALL))}; write a name instead of *"
+        message = f"the scenario has no tables {'.'.join((*path, ALL))}; use a name instead of *"
         raise ScenarioError(InputError(dotted, message))
     return names
 
@@ -200,5 +198,5 @@ def _find_entry_index(entries: list[Any], part: str, above: tuple[str, ...], dot
         return int(part)
     listed = ", ".join(names) or f"0 to {len(entries) - 1}"
     here = ".".join(above)
-    message = f"{here} has no entry {quote(part)}{did_you_mean_text(part, names)}; write {listed}"
+    message = f"{here} has no entry {quote(part)}{did_you_mean_text(part, names)}; use {listed}"
     raise ScenarioError(InputError(dotted, message))

@@ -253,7 +253,7 @@ def merge_classes(data: Mapping[str, Any], context: ValidationContext) -> dict[s
     laid = dict(data)
     entries = laid.get("class")
     if isinstance(entries, list) and len(entries) > MAX_CLASSES:
-        message = f"has {len(entries)} classes; write at most {MAX_CLASSES} classes"
+        message = f"has {len(entries)} classes; use at most {MAX_CLASSES} classes"
         raise make_key_error(message, "class")
     if isinstance(entries, list):
         laid["class"] = [_merge_class(e, laid) if _is_table(e) else e for e in entries]
@@ -358,23 +358,21 @@ def find_class_errors(user_class: UserClass, network: Network, *, has_links: boo
         given = getattr(user_class, name) is not None
         if name != key and given:
             errors.append(
-                make_error_at(f"{name} do not apply to {traffic.kind} traffic; write {key}", name)
+                make_error_at(f"{name} do not apply to {traffic.kind} traffic; use {key}", name)
             )
         elif name == key and not given:
-            errors.append(make_error_at(f"missing; write {key} = 100", name))
+            errors.append(make_error_at(f"missing; add {key} = 100", name))
     if isinstance(traffic, Transfers):
         if traffic.isolated:
             message = (
-                "isolated transfers cannot share the path with another class; write arrivals = { "
+                "isolated transfers cannot share the path with another class; use arrivals = { "
                 'distribution = "poisson", rate = "20/s" }, or kind = "on-off" for files in '
                 "sequence, or one scenario per class"
             )
             errors.append(make_error_at(message, "traffic", "arrivals"))
     elif traffic.declared is not None:
         errors.append(
-            make_error_at(
-                "is also given in the traffic table of the class; write this key once", key
-            )
+            make_error_at("is also given in the traffic table of the class; use this key once", key)
         )
     limits = {"start": user_class.start, "stop": user_class.stop}
     times = [time for time, value in limits.items() if value is not None]
@@ -382,26 +380,26 @@ def find_class_errors(user_class: UserClass, network: Network, *, has_links: boo
         message = 'is only for traffic.kind = "bulk"; leave it out'
         errors += [make_error_at(message, time) for time in times]
     elif isinstance(traffic, Bulk) and "start" in times and traffic.start is not None:
-        message = "traffic.start also sets the start times; write only one of the two keys"
+        message = "traffic.start also sets the start times; use only one of the two keys"
         errors.append(make_error_at(message, "start"))
     elif user_class.stop is not None and user_class.stop <= (user_class.start or 0.0):
         written = units.format_duration(user_class.start or 0.0)
-        message = f"must be after the start, {written}; write a later time"
+        message = f"must be after the start, {written}; use a later time"
         errors.append(make_error_at(message, "stop"))
     links = user_class.ingress, user_class.egress
     packet = get_packet_bytes(user_class, network)
     if packet > network.packet:
         largest = units.format_bytes(network.packet)
-        message = f'"{packet}B" is more than network.packet; write at most "{largest}" here'
+        message = f'"{packet}B" is more than network.packet; use at most "{largest}" here'
         errors.append(make_error_at(message, "packet"))
     if has_links:
         for key in ("delay", "back_delay"):
             if getattr(user_class, key) is not None and user_class.rtt is not None:
-                message = "rtt is also given; write either rtt or the delays"
+                message = "rtt is also given; use either rtt or the delays"
                 errors.append(make_error_at(message, key))
         for name, link in zip(("ingress", "egress"), links, strict=True):
             if link.model_fields_set:
-                message = "the scenario has [link.NAME] tables; write this as one of them"
+                message = "the scenario has [link.NAME] tables; describe this link as one of them"
                 errors.append(make_error_at(message, name))
         return errors
     own_delays = any(link.delay is not None for link in links)
@@ -417,9 +415,7 @@ def find_class_errors(user_class: UserClass, network: Network, *, has_links: boo
     for name, link in zip(("ingress", "egress"), links, strict=True):
         problem = network.buffer_problem(link)
         if problem is None and link.buffer.unit == "bdp" and not network.has_rtt:
-            problem = (
-                f'"{link.buffer}" needs network.rtt; write an RTT, or a buffer such as "150pkt"'
-            )
+            problem = f'"{link.buffer}" needs network.rtt; use an RTT, or a buffer such as "150pkt"'
         if problem:
             errors.append(make_error_at(problem, name, "buffer"))
         for own_key, text in network.own_link_problems(link):

@@ -38,7 +38,7 @@ from tcpcast.scenario.table import (
 
 MAX_ROWS = 100_000
 _COLUMNS = ["time_s", "bytes"]
-FILE_ADVICE = 'write file = "cross.csv" (columns time_s and bytes)'
+FILE_ADVICE = 'use file = "cross.csv" (columns time_s and bytes)'
 
 
 def _read_times_and_bytes(rows: Iterable[list[str]], name: str) -> tuple[list[float], list[float]]:
@@ -49,10 +49,10 @@ def _read_times_and_bytes(rows: Iterable[list[str]], name: str) -> tuple[list[fl
             continue
         if len(cells) != len(_COLUMNS):
             raise UnitError(
-                f"{name}, line {number}: {len(cells)} columns; write two columns: time_s and bytes"
+                f"{name}, line {number}: {len(cells)} columns; use two columns: time_s and bytes"
             )
         where = f"{name}, line {number}"
-        time, size = (read_number_cell(cell, where, "write seconds and bytes") for cell in cells)
+        time, size = (read_number_cell(cell, where, "use seconds and bytes") for cell in cells)
         times.append(time)
         sizes.append(size)
         if len(times) > MAX_ROWS:
@@ -61,7 +61,7 @@ def _read_times_and_bytes(rows: Iterable[list[str]], name: str) -> tuple[list[fl
             )
     if not times:
         raise UnitError(
-            f'{name} contains no rows; write the header line "time_s,bytes", and rows of numbers'
+            f'{name} contains no rows; add the header line "time_s,bytes", and rows of numbers'
         )
     return times, sizes
 
@@ -95,7 +95,7 @@ def _read_rate_amount(value: object) -> RateAmount:
         return value
     if isinstance(value, int | float) and not isinstance(value, bool):
         raise UnitError(
-            f'{units.quote(value)} has no unit; write a share of the hop\'s rate, such as "80%", '
+            f'{units.quote(value)} has no unit; use a share of the hop\'s rate, such as "80%", '
             'or a rate, such as "8mbit"'
         )
     if isinstance(value, str) and value.strip().endswith("%"):
@@ -104,8 +104,8 @@ def _read_rate_amount(value: object) -> RateAmount:
             number = units.parse_packets(value.strip().removesuffix("%").strip() + "pkt")
         except UnitError:
             raise UnitError(
-                f"{units.quote(value)} is not a share of the hop's rate; write, for example, "
-                '"80%" or "8mbit"'
+                f"{units.quote(value)} is not a share of the hop's rate; use "
+                '"80%" or "8mbit", for example'
             ) from None
         amount = RateAmount(float(units.exact_decimal(number).scaleb(-2)), is_share=True)
     else:
@@ -114,11 +114,9 @@ def _read_rate_amount(value: object) -> RateAmount:
         except UnitError as error:
             raise UnitError(f'{error}, or "80%" of the hop\'s rate') from None
     if not amount.value > 0:
-        raise UnitError(
-            f'{units.quote(value)} must be above 0; write, for example, "80%" or "8mbit"'
-        )
+        raise UnitError(f'{units.quote(value)} must be above 0; use "80%" or "8mbit", for example')
     if math.isinf(amount.value) or (amount.is_share and amount.value > MAX_RATE_SHARE):
-        raise UnitError(f'{units.quote(value)} is too large; write, for example, "80%" or "8mbit"')
+        raise UnitError(f'{units.quote(value)} is too large; use "80%" or "8mbit", for example')
     return amount
 
 
@@ -191,7 +189,7 @@ class CrossStream(Table):
     def _find_errors(self) -> Errors:
         if not 1e-6 <= self.bin_s <= 3600:
             given = units.format_duration(self.bin_s)
-            message = f'{given} is outside 1us to 1h; write, for example, "10ms"'
+            message = f'{given} is outside 1us to 1h; use "10ms", for example'
             yield make_error_at(message, "bin")
 
 
@@ -292,7 +290,7 @@ class ParetoCross(_MeanRateCross):
     def _find_errors(self) -> Errors:
         yield from super()._find_errors()
         if self.alpha <= 1:
-            message = f"{self.alpha:g} gives times with an infinite mean; write an alpha above 1"
+            message = f"{self.alpha:g} gives times with an infinite mean; use an alpha above 1"
             yield make_error_at(message, "alpha")
 
 
@@ -350,20 +348,20 @@ class TraceCross(CrossStream):
         yield from super()._find_errors()
         if len(self.sizes) != len(self.times):
             counts = f"{len(self.sizes)} sizes for {len(self.times)} times"
-            yield make_error_at(f"{counts}; write one size per time", "bytes")
+            yield make_error_at(f"{counts}; use one size per time", "bytes")
         elif any(later < time for time, later in zip(self.times, self.times[1:], strict=False)):
-            message = "the times are not in ascending order; write them sorted by time"
+            message = "the times are not in ascending order; sort them by time"
             yield make_error_at(message, "times")
         elif not sum(self.sizes) > 0:
-            yield make_error_at("all sizes are 0; write at least one size above 0", "bytes")
+            yield make_error_at("all sizes are 0; use at least one size above 0", "bytes")
         elif self.period is None and not self.times[-1] > self.times[0]:
             message = (
-                'missing, and cannot be derived, because all times are equal; write period = "60s"'
+                'missing, and cannot be derived, because all times are equal; use period = "60s"'
             )
             yield make_error_at(message, "period")
         elif self.period is not None and self.period <= self.times[-1]:
             last = units.format_duration(self.times[-1])
-            message = f"does not end after the last time, {last}; write a longer period"
+            message = f"does not end after the last time, {last}; use a longer period"
             yield make_error_at(message, "period")
 
     @property

@@ -84,7 +84,7 @@ def find_cross_traffic_errors(scenario: Scenario) -> list[InitErrorDetails]:
         for key, message in _find_stream_errors(scenario, stream):
             errors.append(make_error_at(message, "cross", index, *([key] if key else [])))
         if stream.name in names:
-            message = f'"{stream.name}" is the name of another stream; write another name'
+            message = f'"{stream.name}" is the name of another stream; use another name'
             errors.append(make_error_at(message, "cross", index, "name"))
         names |= {stream.name} if stream.name else set()
     if errors:
@@ -100,7 +100,7 @@ def find_cross_traffic_errors(scenario: Scenario) -> list[InitErrorDetails]:
                 if scenario.cross[index].bin_s != first:
                     message = (
                         f'another stream at "{hop.name}" has bins of '
-                        f"{units.format_duration(first)}; write the same bin for all streams at "
+                        f"{units.format_duration(first)}; use the same bin for all streams at "
                         "this hop"
                     )
                     errors.append(make_error_at(message, "cross", index, "bin"))
@@ -116,7 +116,7 @@ def find_cross_traffic_errors(scenario: Scenario) -> list[InitErrorDetails]:
             brought = units.digits(100 * load, 3)
             message = (
                 f'cross traffic alone is {brought} % of the rate of "{hop.name}", with an '
-                f'unlimited buffer, so the queue only grows; write {key}.buffer = "100pkt", or '
+                f'unlimited buffer, so the queue only grows; add {key}.buffer = "100pkt", or '
                 "less"
             )
             unbounded.append(make_error_at(message, "cross", streams[0]))
@@ -127,20 +127,20 @@ def _find_stream_errors(scenario: Scenario, stream: CrossStream) -> Iterator[tup
     if scenario.isolated_transfers is not None:
         yield (
             "",
-            "isolated transfers have no cross traffic; write traffic.arrivals = { distribution = "
+            "isolated transfers have no cross traffic; use traffic.arrivals = { distribution = "
             '"poisson", rate = "20/s" }',
         )
     hop = find_stream_hop(scenario.network, stream)
     if hop is None:
         names = [known.name for known in get_stream_hops(scenario.network)]
         near = did_you_mean_text(stream.hop, names)
-        yield "hop", f'there is no hop "{stream.hop}"{near}; write {", ".join(names)}'
+        yield "hop", f'there is no hop "{stream.hop}"{near}; use {", ".join(names)}'
         return
     if math.isinf(hop.link.rate):
         key = _get_hop_key(scenario.network, hop)
         yield (
             stream.relative_amount_key or "",
-            (f'cross traffic needs a hop with a rate; write {key}.rate = "10mbit"'),
+            (f'cross traffic needs a hop with a rate; add {key}.rate = "10mbit"'),
         )
     if hop.shared and stream.has_bin and not stream.is_noise:
         yield "bin", ("is only for hops with shared = false, but this hop is shared; leave it out")
@@ -149,18 +149,18 @@ def _find_stream_errors(scenario: Scenario, stream: CrossStream) -> Iterator[tup
         share, pps = bps / hop.link.rate, bps / (8 * scenario.network.packet_bytes)
         if share > MAX_RATE_SHARE:
             offered = units.digits(share, 3)
-            yield "", f'offers {offered} times the rate of "{hop.name}"; write a lower rate'
+            yield "", f'offers {offered} times the rate of "{hop.name}"; use a lower rate'
         elif pps * MAX_GAP_S < 1:
             yield (
                 "",
-                "sends less than one packet in 30 years; write a higher rate, or leave the stream "
+                "sends less than one packet in 30 years; use a higher rate, or leave the stream "
                 "out",
             )
         elif not hop.shared and not stream.is_noise and pps * stream.bin_s > MAX_BIN_PKTS:
             shorter = units.format_duration(float(f"{MAX_BIN_PKTS / pps:.2g}"))
             yield (
                 "bin",
-                f"a bin contains {pps * stream.bin_s:,.0f} packets, which is too many; write a "
+                f"a bin contains {pps * stream.bin_s:,.0f} packets, which is too many; use a "
                 f"shorter bin, about {shorter}",
             )
         elif isinstance(stream, FgnCross):
@@ -171,7 +171,7 @@ def _find_stream_errors(scenario: Scenario, stream: CrossStream) -> Iterator[tup
                 yield (
                     "bin",
                     f"is so short that there is only one packet per {units.digits(bins, 3)} bins "
-                    f"on average; write {longer}",
+                    f"on average; use {longer}",
                 )
         elif isinstance(stream, ParetoCross):
             # Most Pareto times are close to the minimum, which is this share of the mean.
@@ -182,17 +182,17 @@ def _find_stream_errors(scenario: Scenario, stream: CrossStream) -> Iterator[tup
                     "on",
                     "is so short that a source turns on and off many times between two of its "
                     "packets; "
-                    "write longer times, fewer sources, or a larger mean",
+                    "use longer times, fewer sources, or a larger mean",
                 )
             elif stream.on * least_share < MIN_ON_S:
-                yield "on", "is so short that most ON times round to 0 ns; write a longer time"
+                yield "on", "is so short that most ON times round to 0 ns; use a longer time"
         elif isinstance(stream, TraceCross):
             entries = len(stream.times) * scenario.network.packet_bytes / math.fsum(stream.sizes)
             if entries > MAX_DRAWS_PER_PKT:
                 yield (
                     "bytes",
                     f"the recording contains only one packet per {units.digits(entries, 3)} "
-                    "values of `bytes`; write larger sizes",
+                    "values of `bytes`; use larger sizes",
                 )
 
 
@@ -245,7 +245,7 @@ def warn_about_cross_traffic(scenario: Scenario) -> list[str]:
             texts.append(
                 f"cross.{stream.name or index} has {units.digits(kept, 3)} times the specified "
                 f"mean rate, because {100 * below:.3g} % of the drawn rates are below 0 and set "
-                "to 0; write a smaller sd"
+                "to 0; use a smaller sd"
             )
     return texts
 

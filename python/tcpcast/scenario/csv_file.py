@@ -51,7 +51,7 @@ def read_file_of_table(
     """
     key, *inline = keys
     if any(name in data for name in inline):
-        raise make_key_error(f"both {key} and {inline[0]} are given; write only one of them", key)
+        raise make_key_error(f"both {key} and {inline[0]} are given; use only one of them", key)
     name = data[key]
 
     def refuse(text: str) -> ValidationError:

@@ -75,7 +75,7 @@ def reject_single_time(value: object) -> object:
     table = make_constant_table(value, units.parse_duration)
     if table is not None:
         raise ValueError(
-            f"{units.quote(value)} is one time; write {write_value(table)} for all flows, or a "
+            f"{units.quote(value)} is one time; use {write_value(table)} for all flows, or a "
             "list with one time per flow"
         )
     return value
@@ -158,24 +158,24 @@ class Distribution(Table, Generic[Quantity]):
 
     def _check_mean(self, mean: float, minimum: float = 0.0) -> None:
         if mean <= 0:
-            raise make_key_error("must be above 0; write a larger mean", "mean")
+            raise make_key_error("must be above 0; use a larger mean", "mean")
         if minimum >= mean:
             raise make_key_error(
                 f"{self._with_unit(minimum)} is not below the mean, {self._with_unit(mean)}; "
-                "write a smaller minimum or a larger mean",
+                "use a smaller minimum or a larger mean",
                 "minimum",
             )
 
 
 def _check_tail(tail: float) -> None:
     if not 0 < tail < 1:
-        raise make_key_error('must be above 0% and below 100%; write, for example, "10%"', "tail")
+        raise make_key_error('must be above 0% and below 100%; use "10%", for example', "tail")
 
 
 def _check_alpha(alpha: float) -> None:
     if alpha <= 1:
         raise make_key_error(
-            f"{alpha:g} gives a distribution without a mean; write an alpha above 1", "alpha"
+            f"{alpha:g} gives a distribution without a mean; use an alpha above 1", "alpha"
         )
 
 
@@ -236,7 +236,7 @@ class ExponentialPareto(Distribution[Quantity]):
             least = self.minimum * (1 + self.tail / (self.alpha - 1))
             yield make_error_at(
                 f"{self._with_unit(self.mean)} is too small for the exponential body of the "
-                f"distribution; write a mean above {self._with_unit(least)}",
+                f"distribution; use a mean above {self._with_unit(least)}",
                 "mean",
             )
 
@@ -294,7 +294,7 @@ class TwoExponentials(Distribution[Quantity]):
             least = (1 - self.tail) / math.log(1 / self.tail)
             yield make_error_at(
                 f"with c = {self.c:g}, the mean of the tail is below the beginning of the tail; "
-                f"write a c above {least:.4g}",
+                f"use a c above {least:.4g}",
                 "c",
             )
 
@@ -338,7 +338,7 @@ class Lognormal(Distribution[Quantity]):
         self._check_mean(self.mean, self.minimum)
         if self.sd <= 0:
             yield make_error_at(
-                'must be above 0; write a larger sd, or distribution = "constant"', "sd"
+                'must be above 0; use a larger sd, or distribution = "constant"', "sd"
             )
 
     @property
@@ -374,13 +374,13 @@ class Pareto(Distribution[Quantity]):
     def _find_errors(self) -> Errors:
         _check_alpha(self.alpha)
         if (self.mean is None) == (self.minimum is None):
-            either = "write alpha and either mean or minimum"
+            either = "use alpha and either mean or minimum"
             if self.mean is None:
                 raise make_validation_error([make_missing_key_error(f"missing; {either}", "mean")])
             raise make_key_error(f"both mean and minimum are given; {either}", "mean")
         if self.lowest_value <= 0:
             key = "minimum" if self.mean is None else "mean"
-            yield make_error_at(f"must be above 0; write a larger {key}", key)
+            yield make_error_at(f"must be above 0; use a larger {key}", key)
 
     @property
     def lowest_value(self) -> float:
@@ -445,7 +445,7 @@ class Uniform(Distribution[Quantity]):
     def _find_errors(self) -> Errors:
         if self.low >= self.high:
             high, low = self._with_unit(self.high), self._with_unit(self.low)
-            yield make_error_at(f"{high} must be above low ({low}); write a larger high", "high")
+            yield make_error_at(f"{high} must be above low ({low}); use a larger high", "high")
 
     def mean_value(self) -> float:
         """Return the mean, (low + high) / 2."""

@@ -20,9 +20,9 @@ from tcpcast.scenario.table import (
 )
 
 MAX_VALUES = 100_000
-_NUMBER_ADVICE = "write plain numbers: seconds for times, or packets for sizes"
+_NUMBER_ADVICE = "use plain numbers: seconds for times, or packets for sizes"
 _WEIGHT_NAMES = ("weight", "probability")
-_FILE_ADVICE = 'write file = "sizes.csv" (a column `value`, and optionally `weight`)'
+_FILE_ADVICE = 'use file = "sizes.csv" (a column `value`, and optionally `weight`)'
 
 
 Weight = Annotated[float, *number_annotation("weight", 0, 1e15, example=1)]
@@ -63,11 +63,11 @@ class Empirical(Distribution[Quantity]):
     def _find_errors(self) -> Errors:
         if len(self.weights) != len(self.values):
             counts = f"{len(self.weights)} weights for {len(self.values)} values"
-            yield make_error_at(f"{counts}; write a weight for each value", "weights")
+            yield make_error_at(f"{counts}; add a weight for each value", "weights")
         elif not sum(self.weights) > 0:
-            yield make_error_at("all weights are 0; write at least one weight above 0", "weights")
+            yield make_error_at("all weights are 0; use at least one weight above 0", "weights")
         elif not self.mean_value() > 0:
-            yield make_error_at("the mean is 0; write at least one value above 0", "values")
+            yield make_error_at("the mean is 0; use at least one value above 0", "values")
 
     def __hash__(self) -> int:
         """Return a hash of the values and weights; pydantic's own hash fails on lists."""
@@ -113,7 +113,7 @@ def _read_values_and_weights(
                 continue
         if len(cells) != columns or columns > 2:
             raise UnitError(
-                f"{name}, line {number}: {len(cells)} columns; write one column `value`, "
+                f"{name}, line {number}: {len(cells)} columns; use one column `value`, "
                 "or two columns `value,weight`"
             )
         where = f"{name}, line {number}"
@@ -121,9 +121,9 @@ def _read_values_and_weights(
         values.append(numbers[0])
         weights.append(numbers[1] if columns == 2 else 1.0)
         if len(values) > MAX_VALUES:
-            raise UnitError(f"{name} has more than {MAX_VALUES} values; write a histogram")
+            raise UnitError(f"{name} has more than {MAX_VALUES} values; use a histogram")
     if not values:
         raise UnitError(
-            f"{name} contains no values; write the header line `value`, and one number per line"
+            f"{name} contains no values; add the header line `value`, and one number per line"
         )
     return values, weights

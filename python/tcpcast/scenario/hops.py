@@ -56,28 +56,28 @@ def find_hop_errors(hops: Sequence[Hop]) -> Iterator[Any]:
     marked = [index for index, hop in enumerate(hops) if hop.measured]
     for index, hop in enumerate(hops):
         if names[hop.name] > 1:
-            message = f'"{hop.name}" is the name of another hop; write another name'
+            message = f'"{hop.name}" is the name of another hop; use another name'
             yield make_error_at(message, "hop", index, "name")
         if hop.measured and marked[0] != index:
-            message = "another hop also has measured = true; write measured = true at only one hop"
+            message = "another hop also has measured = true; use measured = true at only one hop"
             yield make_error_at(message, "hop", index, "measured")
         if hop.shared:
             continue
         if hop.queue != "droptail":
             message = (
-                'a hop with shared = false serves one source; write "droptail" here, or remove '
+                'a hop with shared = false serves one source; use "droptail" here, or remove '
                 "shared = false"
             )
             yield make_error_at(message, "hop", index, "queue")
         if hop.varying is not None:
             message = (
-                f"a {hop.varying.kind} is possible only at a shared hop; write a constant rate "
+                f"a {hop.varying.kind} is possible only at a shared hop; use a constant rate "
                 'here, such as "10mbit", or remove shared = false'
             )
             yield make_error_at(message, "hop", index, "rate")
         if hop.measured:
             message = (
-                "the measured hop must be shared; write measured = true at another hop, or remove "
+                "the measured hop must be shared; use measured = true at another hop, or remove "
                 "shared = false here"
             )
             yield make_error_at(message, "hop", index, "measured")
@@ -88,6 +88,6 @@ def find_hop_errors(hops: Sequence[Hop]) -> Iterator[Any]:
         ):
             message = (
                 "correlated loss within a round is possible only at the measured hop, and "
-                'only if no shared hop precedes it; write a random loss here, such as "1%"'
+                'only if no shared hop precedes it; use a random loss here, such as "1%"'
             )
             yield make_error_at(message, "hop", index, "loss")

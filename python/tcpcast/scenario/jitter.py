@@ -55,14 +55,14 @@ def _read_jitter(value: object, info: ValidationInfo) -> Jitter:
     if isinstance(value, Jitter):
         return value
     if not isinstance(value, Mapping):  # a time alone would suggest a constant delay
-        message = f"{units.quote(value)} is not a table; write "
+        message = f"{units.quote(value)} is not a table; use "
         raise make_key_error(
             message + '{ distribution = "exponential", mean = "5ms" }', value=value
         )
     table = dict(value)
     reorder = table.pop("reorder", False)
     if not isinstance(reorder, bool):
-        raise make_key_error(f"{units.quote(reorder)} is not true or false; write true", "reorder")
+        raise make_key_error(f"{units.quote(reorder)} is not true or false; use true", "reorder")
     return Jitter(_DISTRIBUTION_ADAPTER.validate_python(table, context=info.context), reorder)
 
 

@@ -112,7 +112,7 @@ def read_buffer(value: object) -> Buffer:
         if not 0 < amount <= MAX_BUFFER_BDP:
             raise UnitError(
                 f"{units.quote(value)} is not above 0 and at most {MAX_BUFFER_BDP:,} "
-                'bandwidth-delay products; write, for example, "1bdp"'
+                'bandwidth-delay products; use "1bdp", for example'
             )
         return Buffer("bdp", amount)
     if not isinstance(value, str) or units.is_bare_number(value):
@@ -120,7 +120,7 @@ def read_buffer(value: object) -> Buffer:
         number = units.parse_packets(value)
         _check_buffer_size(value, number)
         written = f'"{units.format_packets(number)}", "200KB", "1bdp" or "unlimited"'
-        raise UnitError(f"{units.quote(value)} has no unit; write {written}")
+        raise UnitError(f"{units.quote(value)} has no unit; use {written}")
     if value.strip().endswith("B"):
         size = units.parse_bytes(value)
         _check_buffer_size(value, size)
@@ -130,7 +130,7 @@ def read_buffer(value: object) -> Buffer:
         _check_buffer_size(value, seconds)
         if seconds > MAX_BUFFER_S:
             raise UnitError(
-                f"{units.quote(value)} is too large for a buffer; write a shorter time, such as "
+                f"{units.quote(value)} is too large for a buffer; use a shorter time, such as "
                 '"50ms", or "unlimited"'
             )
         return Buffer("seconds", seconds)
@@ -138,10 +138,10 @@ def read_buffer(value: object) -> Buffer:
     _check_buffer_size(value, packets)
     if packets != int(packets):
         raise UnitError(
-            f'{units.quote(value)} is not a whole number of packets; write "{int(packets) or 1}pkt"'
+            f'{units.quote(value)} is not a whole number of packets; use "{int(packets) or 1}pkt"'
         )
     if packets > MAX_BUFFER_PKTS:
-        raise UnitError(f'{units.quote(value)} is too large; write "unlimited"')
+        raise UnitError(f'{units.quote(value)} is too large; use "unlimited"')
     return Buffer("packets", packets)
 
 
@@ -149,7 +149,7 @@ def _check_buffer_size(value: object, amount: float) -> None:
     if amount == 0:
         raise UnitError(
             f"{units.quote(value)} holds no packet, not even the one in transmission; "
-            'write at least "1pkt", or "unlimited"'
+            'use at least "1pkt", or "unlimited"'
         )
 
 
@@ -263,15 +263,15 @@ class Link(Table):
         if shaper is not None and shaper > self.rate_bps:
             message = (
                 f"{units.format_rate(shaper)} is above the rate of the link, "
-                f"{units.format_rate(self.rate_bps)}; write a lower rate, or leave this key out"
+                f"{units.format_rate(self.rate_bps)}; use a lower rate, or leave this key out"
             )
             yield make_error_at(message, "queue", "rate")
         if self.loss_at == "behind":
             if "loss_rule" not in self.model_fields_set:
-                message = 'this link has no random loss; write loss = "1%", or leave loss_at out'
+                message = 'this link has no random loss; use loss = "1%", or leave loss_at out'
                 yield make_error_at(message, "loss_at")
             if isinstance(self.loss_rule, RestOfRound):
                 message = (
-                    'correlated loss within a round always occurs before the queue; write "before"'
+                    'correlated loss within a round always occurs before the queue; use "before"'
                 )
                 yield make_error_at(message, "loss_at")

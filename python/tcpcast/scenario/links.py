@@ -37,7 +37,7 @@ MAX_CHANGES = 100_000
 
 
 _CHANGE_COLUMNS = ("rate", "delay", "loss")
-_FILE_ADVICE = 'write file = "pass.csv" (columns `time`, and `rate`, `delay` or `loss`, with units)'
+_FILE_ADVICE = 'use file = "pass.csv" (columns `time`, and `rate`, `delay` or `loss`, with units)'
 
 
 class Change(Table):
@@ -57,12 +57,12 @@ class Change(Table):
 
     def _find_errors(self) -> Errors:
         if not self.model_fields_set:
-            yield make_error_at('changes nothing; write, for example, { rate = "500mbit" }')
+            yield make_error_at('changes nothing; use { rate = "500mbit" }, for example')
         if isinstance(self.loss_rule, RestOfRound):
             yield make_error_at(_NO_ROUNDS, "loss")
 
 
-_NO_ROUNDS = 'a link does not know the rounds of TCP; write a random loss, such as "1%"'
+_NO_ROUNDS = 'a link does not know the rounds of TCP; use a random loss, such as "1%"'
 
 
 def _read_changes(value: object, info: ValidationInfo) -> object:
@@ -91,12 +91,12 @@ def _read_change_rows(rows: Iterable[list[str]], name: str) -> dict[str, dict[st
             continue
         if len(cells) != len(columns):
             raise UnitError(
-                f"{name}, line {number}: {len(cells)} columns; write {len(columns)} as above"
+                f"{name}, line {number}: {len(cells)} columns; use {len(columns)} as above"
             )
         values = zip(columns[1:], cells[1:], strict=True)
         changes[cells[0]] = {key: cell for key, cell in values if cell}
         if len(changes) > MAX_CHANGES:
-            raise UnitError(f"{name} has more than {MAX_CHANGES:,} rows; write fewer changes")
+            raise UnitError(f"{name} has more than {MAX_CHANGES:,} rows; use fewer changes")
     return changes
 
 
@@ -108,9 +108,9 @@ class NetworkLink(Link):
     """A link of a network, or one such link per sender or per member of a site."""
 
     elsewhere: ClassVar[Mapping[str, str]] = {
-        "measured": "belongs to [[network.hop]] tables; write probes.link",
-        "shared": 'belongs to [[network.hop]] tables; write each = "sender"',
-        "name": "belongs to [[network.hop]] tables; write [link.NAME]",
+        "measured": "belongs to [[network.hop]] tables; use probes.link",
+        "shared": 'belongs to [[network.hop]] tables; use each = "sender"',
+        "name": "belongs to [[network.hop]] tables; add [link.NAME]",
     }
 
     each: Name | None = Field(
@@ -148,7 +148,7 @@ class NetworkLink(Link):
             ):
                 if typed:
                     message = (
-                        "a link without a rate has no queue; leave this key out, or write "
+                        "a link without a rate has no queue; leave this key out, or use "
                         'rate = "10mbit"'
                     )
                     yield make_error_at(message, key)
@@ -157,10 +157,10 @@ class NetworkLink(Link):
         for time, change in self.at.items():
             if units.parse_duration(time) == 0:
                 yield make_error_at(
-                    "is the start of the run; write the value as a key of the link", "at", time
+                    "is the start of the run; set the value as a key of the link", "at", time
                 )
             if change.rate is not None and self.varying is not None:
-                message = f"the rate is a {self.varying.kind}; write a constant rate, or no change"
+                message = f"the rate is a {self.varying.kind}; use a constant rate, or no change"
                 yield make_error_at(message, "at", time, "rate")
 
 
@@ -181,7 +181,7 @@ def _read_dscp(value: object) -> int:
     if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 64:
         return value
     near = did_you_mean_text(value, DSCP_NAMES)
-    raise UnitError(f'{units.quote(value)} is not a codepoint{near}; write "ef", or 0 to 63')
+    raise UnitError(f'{units.quote(value)} is not a codepoint{near}; use "ef", or 0 to 63')
 
 
 Dscp = Annotated[

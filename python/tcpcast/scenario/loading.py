@@ -92,7 +92,7 @@ def parse_scenario(
         As for :func:`load`.
     """
     if len(text) > MAX_FILE_BYTES:
-        raise ScenarioError(f"{where}: larger than 16 MiB; write values to a CSV file")
+        raise ScenarioError(f"{where}: larger than 16 MiB; move values to a CSV file")
     tables = parse_toml(text, where)
     return Scenario.from_dict(apply_changes(tables, changes) if changes else tables, folder=folder)
 
@@ -141,7 +141,7 @@ def find_scenario_file(source: str | PathLike[str]) -> Path:
     except (FileNotFoundError, NotADirectoryError, ValueError):
         mode = 0
     except OSError as error:
-        raise ScenarioError(f"{source}: cannot be read ({error}); write a file name") from None
+        raise ScenarioError(f"{source}: cannot be read ({error}); use a file name") from None
     if stat.S_ISREG(mode):
         return path
     name = str(source).removesuffix(".toml")
@@ -174,12 +174,11 @@ def parse_toml(text: str, where: str) -> dict[str, Any]:
     # Reject documents that would take minutes and gigabytes to parse.
     if text.count("=") > _MAX_KEYS:
         raise ScenarioError(
-            f"{where}: more than {_MAX_KEYS:,} keys; write fewer keys, or write values to a "
-            "CSV file"
+            f"{where}: more than {_MAX_KEYS:,} keys; use fewer keys, or move values to a CSV file"
         )
     quoted = max((len(_QUOTED_DOT.findall(line)) for line in text.split("\n")), default=0)
     if quoted > _MAX_QUOTED_DOTS or _LONG_DOTTED_KEY.search(text):
-        raise ScenarioError(f"{where}: a dotted key has too many parts; write fewer levels")
+        raise ScenarioError(f"{where}: a dotted key has too many parts; use fewer levels")
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -191,17 +190,17 @@ def parse_toml(text: str, where: str) -> dict[str, Any]:
         what = _ERROR_POSITION.sub("", message)
         line = lines[number - 1] if number <= len(lines) else ""
         unquoted = _UNQUOTED_QUANTITY.search(line)
-        remedy = 'write key = value, with texts in quotes: rtt = "50ms"'
+        remedy = 'use key = value, with texts in quotes: rtt = "50ms"'
         if unquoted:
-            remedy = f'write quantities with a unit in quotes, "{unquoted[1].strip()}"'
+            remedy = f'use quantities with a unit in quotes, "{unquoted[1].strip()}"'
         if _DUPLICATE_KEY.search(what):
-            remedy = "write each key and table once; write one [[class]] table per class"
+            remedy = "use each key and table once; use one [[class]] table per class"
         raise ScenarioError(f"{where}:{number}:{column}: not TOML: {what}; {remedy}") from None
     except RecursionError:
-        raise ScenarioError(f"{where}: tables are nested too deeply; write fewer levels") from None
+        raise ScenarioError(f"{where}: tables are nested too deeply; use fewer levels") from None
     except ValueError as error:
         raise ScenarioError(
-            f"{where}: a value is outside the range of TOML ({error}); write a smaller value"
+            f"{where}: a value is outside the range of TOML ({error}); use a smaller value"
         ) from None
 
 
@@ -215,7 +214,7 @@ def read_scenario_text(path: Path) -> str:
     """
     try:
         if path.stat().st_size > MAX_FILE_BYTES:
-            raise ScenarioError(f"{path}: larger than 16 MiB; write values to a CSV file")
+            raise ScenarioError(f"{path}: larger than 16 MiB; move values to a CSV file")
         return path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError:
         raise ScenarioError(f"{path}: not a text file; check the file name") from None
@@ -227,4 +226,4 @@ def _suggest_packaged_names(name: str) -> str:
     names = get_packaged_names()
     near = find_nearest_word(name, names)
     meant = f' (did you mean "{near}"?)' if near else ""
-    return f"{meant}; write the name of a file, or one of {', '.join(names)}"
+    return f"{meant}; use the name of a file, or one of {', '.join(names)}"

@@ -29,7 +29,7 @@ class Bernoulli(Table):
 
     def _find_errors(self) -> Errors:
         if self.rate >= 1:
-            yield make_error_at('loses every packet; write less than "100%"', "rate")
+            yield make_error_at('loses every packet; use less than "100%"', "rate")
 
     @model_serializer
     def _write_as_percentage(self) -> str:
@@ -64,10 +64,10 @@ class GilbertElliott(Table):
     def _find_errors(self) -> Errors:
         for key in ("to_bad", "to_good"):
             if getattr(self, key) == 0:
-                message = 'must be above 0, otherwise a state never ends; write, for example, "1%"'
+                message = 'must be above 0, otherwise a state never ends; use "1%", for example'
                 yield make_error_at(message, key)
         if self.to_bad and self.to_good and self.mean_ratio() >= 1:
-            yield make_error_at('loses every packet; write less than "100%"', "loss_bad")
+            yield make_error_at('loses every packet; use less than "100%"', "loss_bad")
 
     def mean_ratio(self) -> float:
         """Return the long-term share of lost packets."""
@@ -90,7 +90,7 @@ class RestOfRound(Table):
 
     def _find_errors(self) -> Errors:
         if self.rate >= 1:
-            yield make_error_at('loses every packet; write less than "100%"', "rate")
+            yield make_error_at('loses every packet; use less than "100%"', "rate")
 
     def mean_ratio(self) -> float:
         """Return ``rate``, PFTK's p.
@@ -110,7 +110,7 @@ def _read_loss(value: object) -> object:
     if not isinstance(value, Mapping):
         ratio = units.parse_ratio(value)
         if ratio >= 1:
-            raise UnitError(f'{units.quote(value)} loses every packet; write, for example, "1%"')
+            raise UnitError(f'{units.quote(value)} loses every packet; use "1%", for example')
         return {"model": "bernoulli", "rate": ratio}
     return check_selecting_key(value, key="model", what="loss model", words=LOSS_MODELS)
 

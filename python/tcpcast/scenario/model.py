@@ -236,7 +236,7 @@ class Scenario(Table):
         if not isinstance(tables, Mapping):
             shown = units.quote(tables)
             raise ScenarioError(
-                f"scenario: {shown} is not a table; write the tables [network], [traffic] and so on"
+                f"scenario: {shown} is not a table; add the tables [network], [traffic] and so on"
             )
         scenario = cls.__new__(cls)
         scenario._read_tables(tables, folder)
@@ -262,7 +262,7 @@ class Scenario(Table):
             raise ScenarioError(*errors) from None
         except RecursionError:
             raise ScenarioError(
-                "scenario: tables are nested too deeply; write fewer levels"
+                "scenario: tables are nested too deeply; use fewer levels"
             ) from None
         self._input = _ScenarioInput(source, folder)
         needs_links = any(
@@ -296,7 +296,7 @@ class Scenario(Table):
             if entry.name in seen:
                 below.append(
                     make_error_at(
-                        f'"{entry.name}" is the name of another class; write another name', "name"
+                        f'"{entry.name}" is the name of another class; use another name', "name"
                     )
                 )
             seen.add(entry.name)
@@ -461,8 +461,8 @@ class Scenario(Table):
         own = source.get("sweep")
         if not isinstance(table, Mapping):
             raise ScenarioError(
-                f"sweep: {units.quote(table)} is not a table; write, for example, "
-                '{"network.rtt": "10ms..200ms log 8"}'
+                f"sweep: {units.quote(table)} is not a table; use "
+                '{"network.rtt": "10ms..200ms log 8"}, for example'
             )
         merged = {**(own if isinstance(own, dict) else {}), **check_changes(table)}
         return self.from_dict({**source, "sweep": merged}, folder=self._input.folder)
@@ -591,20 +591,20 @@ def find_cross_table_errors(scenario: Scenario) -> Iterator[InitErrorDetails]:
     traffic = scenario.traffic
     if not scenario.classes and not isinstance(traffic, Transfers) and traffic.declared is None:
         key = COUNT_KEYS[traffic.kind]
-        yield make_error_at(f"missing; write {key} = 100, or [[class]] tables", "traffic", key)
+        yield make_error_at(f"missing; add {key} = 100, or [[class]] tables", "traffic", key)
         return
     groups = scenario.populations
     if scenario.senders > MAX_SOURCES:
-        message = f"{scenario.senders} senders in all classes; write at most {MAX_SOURCES} in total"
+        message = f"{scenario.senders} senders in all classes; use at most {MAX_SOURCES} in total"
         yield make_error_at(message, "class")
     if scenario.run.transfers is not None and all(isinstance(p.traffic, Bulk) for p in groups):
-        message = 'bulk flows never complete; write duration = "300s" instead'
+        message = 'bulk flows never complete; use duration = "300s" instead'
         yield make_error_at(message, "run", "transfers")
     for index, group in enumerate(groups):
         start = group.traffic.start if isinstance(group.traffic, Bulk) else None
         if isinstance(start, list) and len(start) != group.count:
             above: tuple[str | int, ...] = ("class", index) if scenario.classes else ()
-            text = f"{len(start)} start times for {group.count} flows; write one time per flow"
+            text = f"{len(start)} start times for {group.count} flows; use one time per flow"
             yield make_error_at(text, *above, "traffic", "start")
     yield from find_cross_traffic_errors(scenario)
     # Find classes that start after the end of the run.
@@ -613,7 +613,7 @@ def find_cross_table_errors(scenario: Scenario) -> Iterator[InitErrorDetails]:
         if entry.start is not None and entry.start >= end:
             longer = units.format_duration(math.ceil(entry.start) + 60)
             message = (
-                f'is after the end of the run; write an earlier time, or run.duration = "{longer}"'
+                f'is after the end of the run; use an earlier time, or run.duration = "{longer}"'
             )
             yield make_error_at(message, "class", index, "start")
     # Find paths on which packets take no time, and flows that nothing limits.
@@ -627,7 +627,7 @@ def find_cross_table_errors(scenario: Scenario) -> Iterator[InitErrorDetails]:
     instant_at = [place for place, group in zip(places, groups, strict=True) if group.rtt_s == 0]
     if instant_at:
         message = (
-            "the round-trip time is 0, because no link of the path has a rate or a delay; write a "
+            "the round-trip time is 0, because no link of the path has a rate or a delay; use a "
             'delay above 0, such as delay = "10ms"'
         )
         yield make_error_at(message, *instant_at[0], "delay")
@@ -639,13 +639,13 @@ def find_cross_table_errors(scenario: Scenario) -> Iterator[InitErrorDetails]:
         and all(math.isinf(on.link.rate) and on.link.loss is None for on in group.data_links)
     ]
     if free_at:
-        message = "nothing limits the flows; write a rate or a loss, or tcp.receiver_window = 44"
+        message = "nothing limits the flows; use a rate or a loss, or tcp.receiver_window = 44"
         yield make_error_at(message, *free_at[0], "route" if scenario.links else "rate")
     for index, flow in enumerate(scenario.probes.flows):
         if flow >= scenario.senders:
             last = scenario.senders - 1
             numbers = f"a number from 0 to {last}" if last else "0"
-            message = f"there is no flow {flow}; write {numbers}"
+            message = f"there is no flow {flow}; use {numbers}"
             if last < 0:
                 message = (
                     f"flow {flow} cannot be traced, because each transfer is a new "
@@ -660,26 +660,24 @@ def find_cross_table_errors(scenario: Scenario) -> Iterator[InitErrorDetails]:
         ):
             message = (
                 'requires tcp.stack = "max-plus-reno" and a constant rate; leave the key out, or '
-                'write "in buffer"'
+                'use "in buffer"'
             )
             yield make_error_at(message, *place, "queue", "head_of_line")
     # Find times of `report_at` for which a run cannot report the delivered bytes.
     times = scenario.run.report_at
     if times is not None:
         if not any(isinstance(group.traffic, Bulk) for group in scenario.populations):
-            message = (
-                'is only for flows that never end; leave it out, or write traffic.kind = "bulk"'
-            )
+            message = 'is only for flows that never end; leave it out, or use traffic.kind = "bulk"'
             yield make_error_at(message, "run", "report_at")
         elif scenario.has_loss_feedback:
             message = (
                 "counts bytes delivered in order, but the receiver of max-plus-reno does not sort "
-                'packets; leave it out, or write tcp.stack = "rfc-newreno"'
+                'packets; leave it out, or use tcp.stack = "rfc-newreno"'
             )
             yield make_error_at(message, "run", "report_at")
         elif times[-1] >= (scenario.run.duration_s or math.inf):
             latest, longer = map(units.format_duration, (times[-1], math.ceil(times[-1]) + 1))
-            message = f'{latest} is after the end of the run; write duration = "{longer}"'
+            message = f'{latest} is after the end of the run; use duration = "{longer}"'
             yield make_error_at(message, "run", "report_at", len(times) - 1)
     # Find classes with senders that cannot be combined with the senders of the first class.
     first = groups[0].tcp
@@ -702,7 +700,7 @@ def find_cross_table_errors(scenario: Scenario) -> Iterator[InitErrorDetails]:
             if differs:
                 message = (
                     f'"{own}" cannot be combined with "{other}" of class {groups[0].name}; '
-                    "write one value for all classes, or one scenario per class"
+                    "use one value for all classes, or one scenario per class"
                 )
                 yield make_error_at(message, "class", index, "tcp", *where)
     # Find packets without room for payload after the headers, including TCP timestamps.
@@ -714,7 +712,7 @@ def find_cross_table_errors(scenario: Scenario) -> Iterator[InitErrorDetails]:
             at = ("class", index, "packet") if is_own else ("network", "packet")
             text = (
                 f"{packet} B are too few for {headers} B of headers and some payload; "
-                f'write at least "{headers + 1}B"'
+                f'use at least "{headers + 1}B"'
             )
             short[at] = make_error_at(text, *at)
     yield from short.values()
@@ -726,7 +724,7 @@ def find_cross_table_errors(scenario: Scenario) -> Iterator[InitErrorDetails]:
         if isinstance(link.queue, ManagedQueue):
             message = (
                 f"{link.queue.kind} controls senders by its drops, and {instant} replaces each "
-                'dropped packet immediately; write "droptail" or "fq" here, or tcp.stack = '
+                'dropped packet immediately; use "droptail" or "fq" here, or tcp.stack = '
                 '"rfc-newreno"'
             )
             yield make_error_at(message, *place, "queue")
@@ -734,13 +732,13 @@ def find_cross_table_errors(scenario: Scenario) -> Iterator[InitErrorDetails]:
         if value is not None:
             message = (
                 f"{instant} needs every ack, because this stack has no retransmission timer; "
-                'leave the key out, or write tcp.stack = "rfc-newreno"'
+                'leave the key out, or use tcp.stack = "rfc-newreno"'
             )
             yield make_error_at(message, "network", key)
     if scenario.probes.pcap:
         message = (
             f"{instant} acknowledges every single packet and retransmits nothing, so a "
-            "capture would not show TCP; leave probes.pcap out, or write stack = "
+            "capture would not show TCP; leave probes.pcap out, or use stack = "
             '"rfc-newreno"'
         )
         yield make_error_at(message, "probes", "pcap")
@@ -753,7 +751,7 @@ def warn_about_idle_red(scenario: Scenario) -> list[str]:
         return []
     return [
         f"RED drops nothing early: at most {waiting:,.0f} packets can queue, fewer than "
-        f"min_threshold ({red.min_threshold_pkts:.4g} packets); write a larger buffer or a "
+        f"min_threshold ({red.min_threshold_pkts:.4g} packets); use a larger buffer or a "
         "lower threshold"
     ]
 
@@ -781,7 +779,7 @@ def warn_about_phase_effects(scenario: Scenario) -> list[str]:
     return [
         f"hosts of {', '.join(group.name for group in exact)} send without random delay, so "
         "small changes of the RTT decide which flow loses packets at a drop-tail queue "
-        '(phase effect); write tcp.host_noise = "0.1ms", a typical value of real hosts'
+        '(phase effect); use tcp.host_noise = "0.1ms", a typical value of real hosts'
     ]
 
 
@@ -812,7 +810,7 @@ def warn_about_population(scenario: Scenario, group: Population) -> list[str]:
         texts.append(
             "the hosts' mean processing delay (tcp.host_noise) is "
             f"{units.format_duration(tcp.host_noise)}, compared with a round-trip time of "
-            f"{units.digits(group.rtt_s * 1e3)} ms, so the answer depends on the hosts; write "
+            f"{units.digits(group.rtt_s * 1e3)} ms, so the answer depends on the hosts; use "
             'the delay of your hosts, or "0s"'
         )
     if tcp.initial_rto < group.rtt_s:

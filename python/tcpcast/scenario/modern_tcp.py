@@ -27,7 +27,7 @@ RATE_BASED = {stack.control for stack in MODERN_STACKS.values() if stack.is_rate
 DEFAULT_STACK = "linux-cubic"
 """Default preset: the stack of most current servers and phones."""
 
-USE_CLASSIC_ADVICE = 'omit this key, or write stack = "rfc-newreno"'
+USE_CLASSIC_ADVICE = 'omit this key, or use stack = "rfc-newreno"'
 """Advice in messages about a key that only classic stacks have."""
 
 TIMESTAMP_BYTES = 12
@@ -88,8 +88,8 @@ def find_unsupported_modern_keys(
         )
         yield make_error_at(message, "ack_timeout")
     if values["idle_restart"] not in ("rto", "never"):
-        message = f'{stack} halves its window for each idle RTO; write "rto" or "never"'
+        message = f'{stack} halves its window for each idle RTO; use "rto" or "never"'
         yield make_error_at(message, "idle_restart")
     if values["ecn"] and (reason := MODERN_STACKS[stack].why_no_ecn):
-        message = f'{reason}; leave it out, or write stack = "linux-cubic" or "dctcp"'
+        message = f'{reason}; leave it out, or use stack = "linux-cubic" or "dctcp"'
         yield make_error_at(message, "ecn")

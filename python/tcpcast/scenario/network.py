@@ -38,8 +38,8 @@ HEADER_BYTES = 40
 
 MAX_HOPS = 32
 
-MISSING_RTT_TEXT = 'missing; write rtt = "50ms", or a delay for each link'
-_RANDOM_LOSS = 'write a random loss here, such as "1%"'
+MISSING_RTT_TEXT = 'missing; add rtt = "50ms", or a delay for each link'
+_RANDOM_LOSS = 'use a random loss here, such as "1%"'
 
 _TIMES = {"rtt", "ingress.delay", "egress.delay"}
 _RATES = {"ingress.rate", "egress.rate"}
@@ -254,7 +254,7 @@ class Network(Table):
         if not self.has_rtt:
             key = self._find_key_that_needs_rtt()
             if key is not None:
-                message = f'missing, and {key} depends on it; write, for example, "50ms"'
+                message = f'missing, and {key} depends on it; use "50ms", for example'
                 errors.append(make_error_at(message, "rtt"))
             elif not of_classes & _TIMES:
                 errors.append(make_error_at(MISSING_RTT_TEXT, "rtt"))
@@ -280,19 +280,19 @@ class Network(Table):
         errors += find_hop_errors(self.hops)
         if self.hops and "bottleneck_link" in self.model_fields_set:
             message = (
-                "the scenario has [[network.hop]] tables; write the bottleneck as one "
+                "the scenario has [[network.hop]] tables; describe the bottleneck as one "
                 "of these tables"
             )
             errors.append(make_error_at(message, "bottleneck"))
         back = self.return_link
         if back is not None and back.buffer.unit == "bytes" and back.buffer.amount < self.ack:
-            message = f'"{back.buffer}" is less than one ack; write at least "{self.ack}B"'
+            message = f'"{back.buffer}" is less than one ack; use at least "{self.ack}B"'
             errors.append(make_error_at(message, RETURN, "buffer"))
         if isinstance(self.ack_loss_rule, RestOfRound):
             message = f"correlated loss within a round is only for data packets; {_RANDOM_LOSS}"
             errors.append(make_error_at(message, "ack_loss"))
         if any(hop.name == RETURN for hop in self.hops) and self.has_return:
-            message = '"return" is the name of the return link; write another name'
+            message = '"return" is the name of the return link; use another name'
             index = [hop.name for hop in self.hops].index(RETURN)
             errors.append(make_error_at(message, "hop", index, "name"))
         for above, link in [] if errors else self._links_with_keys()[1:-1]:
@@ -314,11 +314,11 @@ class Network(Table):
         if problem:
             yield ("buffer",), problem
         if isinstance(link.varying, TokenBucket) and link.varying.burst < self.packet:
-            yield ("rate", "burst"), f'is less than one packet; write at least "{self.packet}B"'
+            yield ("rate", "burst"), f'is less than one packet; use at least "{self.packet}B"'
 
     def _queue_problems(self, link: Link) -> Iterator[tuple[tuple[str, ...], str]]:
         if math.isinf(link.rate) and link.queue != "droptail":
-            message = f'{link.queue.label} needs a limited rate; write, for example, "10mbit"'
+            message = f'{link.queue.label} needs a limited rate; use "10mbit", for example'
             yield ("rate",), message
             return
         red = self.red_parameters(link)
@@ -327,7 +327,7 @@ class Network(Table):
             high = units.format_packets(red.max_threshold_pkts)
             yield (
                 ("queue", "max_threshold"),
-                f"{high} is not above min_threshold, {low}; write a larger threshold, or leave "
+                f"{high} is not above min_threshold, {low}; use a larger threshold, or leave "
                 "it out",
             )
         quantum = link.queue.quantum if isinstance(link.queue, FairQueue) else None
@@ -335,7 +335,7 @@ class Network(Table):
             yield (
                 ("queue", "quantum"),
                 f'"{quantum}B" is less than one packet, so a flow would send nothing in some '
-                f'turns; write at least "{self.packet}B"',
+                f'turns; use at least "{self.packet}B"',
             )
 
     def _find_key_that_needs_rtt(self) -> str | None:
@@ -378,10 +378,10 @@ class Network(Table):
         problems = []
         if link.queue != "droptail":
             message = f"{link.queue.label} is only for the bottleneck or a shared hop"
-            problems.append(("queue", f'{message}; write "droptail" here'))
+            problems.append(("queue", f'{message}; use "droptail" here'))
         if link.varying is not None:
             message = (
-                f"a {link.varying.kind} is only for the bottleneck or a shared hop; write "
+                f"a {link.varying.kind} is only for the bottleneck or a shared hop; use "
                 '"10mbit" here'
             )
             problems.append(("rate", message))
@@ -429,14 +429,14 @@ class Network(Table):
         _, there, back = self.rtt_and_delays_s(rtt_s, ingress, egress, packet_bytes)
         if there < 0:
             largest = units.format_duration(math.floor((there + back) * 1e7) / 1e7)
-            return f"{given} is more than the total propagation delay; write at most {largest}"
+            return f"{given} is more than the total propagation delay; use at most {largest}"
         # ACKs traverse the ingress link, the egress link and all hops but the bottleneck in
         # reverse.
         smallest = self.delays_s(ingress, egress) - (self.bottleneck.delay or 0.0)
         if back < smallest - 1e-12:
             return (
                 f"{given} is less than the delays of the links on the return path, "
-                f"{_format_time_rounded_up(smallest)}; write at least this time, or shorter "
+                f"{_format_time_rounded_up(smallest)}; use at least this time, or shorter "
                 "delays of these links"
             )
         return None
@@ -445,9 +445,9 @@ class Network(Table):
         """Return the error message for a link's buffer with this packet size, or None."""
         if link.buffer.needs_rate and math.isinf(link.rate):
             what = "a bandwidth-delay product" if link.buffer.unit == "bdp" else "a buffer in time"
-            return f'{what} needs a rate; write rate = "10mbit"'
+            return f'{what} needs a rate; use rate = "10mbit"'
         if link.buffer.unit == "bytes" and link.buffer.amount < self.packet:
-            return f'"{link.buffer}" is less than one packet; write at least "{self.packet}B"'
+            return f'"{link.buffer}" is less than one packet; use at least "{self.packet}B"'
         return None
 
     def rtt_problem(
@@ -462,7 +462,7 @@ class Network(Table):
             over = "all links" if self.hops else "the three links"
             return (
                 f"{units.format_duration(rtt_s)} is less than the transmission times of one packet "
-                f"and its ack over {over}, {_format_time_rounded_up(smallest)}; write at least "
+                f"and its ack over {over}, {_format_time_rounded_up(smallest)}; use at least "
                 "this time, or raise the rates"
             )
         if delays_count:
@@ -470,7 +470,7 @@ class Network(Table):
             if abs(follows - rtt_s) > 1e-6:
                 return (
                     f"{units.format_duration(rtt_s)} contradicts the links' delays, which give an "
-                    f"RTT of {follows * 1e3:.6g}ms; write either network.rtt or the delays"
+                    f"RTT of {follows * 1e3:.6g}ms; use either network.rtt or the delays"
                 )
         return None
 

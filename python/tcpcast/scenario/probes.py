@@ -15,7 +15,7 @@ MAX_GOODPUT_PKTS = 10**9
 
 def _check_name(name: str) -> str:
     if "\0" in name:
-        raise UnitError(f'{units.quote(name)} is not a file name; write "in.pcap"')
+        raise UnitError(f'{units.quote(name)} is not a file name; use "in.pcap"')
     return name
 
 
@@ -37,7 +37,7 @@ def _read_goodput_share(value: object) -> float:
     share = float(value) if isinstance(value, int | float) else units.parse_ratio(value)
     if not 0 < share < 1:
         raise ValueError(
-            f'{units.quote(value)} is not a share of the files; write, for example, "95%" or 0.95'
+            f'{units.quote(value)} is not a share of the files; use "95%" or 0.95, for example'
         )
     return share
 
@@ -90,9 +90,9 @@ class Probes(Table):
         shares = self.goodput_shares
         twice = next((share for share in shares if shares.count(share) > 1), None)
         if twice is not None:
-            message = f"{units.format_ratio(twice)} is listed twice; write each share once"
+            message = f"{units.format_ratio(twice)} is listed twice; remove one entry"
             yield make_error_at(message, "goodput_shares")
         if self.goodput_least > MAX_GOODPUT_PKTS:
             written = units.format_packets(self.goodput_least)
-            message = f'{written} is above the largest size of a file; write, for example, "10pkt"'
+            message = f'{written} is above the largest size of a file; use "10pkt", for example'
             yield make_error_at(message, "goodput_least")

@@ -67,14 +67,14 @@ def read_positive_rate(value: object) -> float:
     """Read a rate above 0 that limits, in bit/s."""
     rate = units.parse_rate(value)
     if math.isinf(rate):
-        raise UnitError(f'{units.quote(value)} is not a limit; write, for example, "50mbit"')
+        raise UnitError(f'{units.quote(value)} is not a limit; use "50mbit", for example')
     return rate
 
 
 def _read_positive_time(value: object, example: str = "50ms") -> float:
     seconds = units.parse_duration(value, example=example)
     if seconds == 0:
-        raise UnitError(f'{units.quote(value)} must be above 0; write, for example, "1s"')
+        raise UnitError(f'{units.quote(value)} must be above 0; use "1s", for example')
     return seconds
 
 
@@ -97,7 +97,7 @@ def _read_packet_size(value: object, info: ValidationInfo) -> int:
         headers = 40 + (TIMESTAMP_BYTES if get_validation_context(info).timestamps else 0)
         raise UnitError(
             f"{units.quote(value)} is not the size of an IP packet with {headers} B of headers and "
-            f'some payload; write "{headers + 1}B" to "65535B"'
+            f'some payload; use "{headers + 1}B" to "65535B"'
         )
     return size
 
@@ -105,9 +105,7 @@ def _read_packet_size(value: object, info: ValidationInfo) -> int:
 def _read_ack_size(value: object) -> int:
     size = units.parse_bytes(value)
     if not 1 <= size <= 65535:
-        raise UnitError(
-            f'{units.quote(value)} is not the size of an ack; write, for example, "40B"'
-        )
+        raise UnitError(f'{units.quote(value)} is not the size of an ack; use "40B", for example')
     return size
 
 
@@ -119,12 +117,12 @@ def read_window(value: object, info: ValidationInfo) -> float:
     in_bytes = isinstance(value, str) and value.strip().endswith("B")
     if packets != int(packets) and not in_bytes:
         raise UnitError(
-            f"{units.quote(value)} is not a whole number of packets; write {max(1, int(packets))}"
+            f"{units.quote(value)} is not a whole number of packets; use {max(1, int(packets))}"
         )
     if packets < 1:
-        raise UnitError(f'{units.quote(value)} is less than one packet; write at least "1pkt"')
+        raise UnitError(f'{units.quote(value)} is less than one packet; use at least "1pkt"')
     if packets > MAX_WINDOW:
-        raise UnitError(f'{units.quote(value)} is too large; write "unlimited"')
+        raise UnitError(f'{units.quote(value)} is too large; use "unlimited"')
     return int(packets)
 
 
@@ -153,7 +151,7 @@ def number_annotation(
         if not number or not low <= float(str(value)) <= high or (above_low and value == low):
             start = f"above {low:g}, at most" if above_low else f"from {low:g} to"
             raise UnitError(
-                f"{units.quote(value)} is not a {what}; write a number {start} {high:g}, such as "
+                f"{units.quote(value)} is not a {what}; use a number {start} {high:g}, such as "
                 f"{example:g}"
             )
         return float(str(value))

@@ -45,10 +45,10 @@ _MIN_RTT_S = 0.1
 
 def _read_threshold(value: object) -> float:
     if not isinstance(value, str) or not value.strip().endswith("pkt"):
-        raise UnitError(f'{units.quote(value)} is not a threshold; write a size such as "15pkt"')
+        raise UnitError(f'{units.quote(value)} is not a threshold; use a size such as "15pkt"')
     packets = units.parse_packets(value)
     if not 0 < packets <= _MAX_THRESHOLD:
-        raise UnitError(f'{units.quote(value)} is out of range; write a size such as "15pkt"')
+        raise UnitError(f'{units.quote(value)} is out of range; use a size such as "15pkt"')
     return packets
 
 
@@ -133,7 +133,7 @@ class Red(Table):
 
     def _find_errors(self) -> Errors:
         if self.max_probability == 0:
-            message = 'must be above 0, otherwise RED never drops early; write, for example, "10%"'
+            message = 'must be above 0, otherwise RED never drops early; use "10%", for example'
             yield make_error_at(message, "max_probability")
 
     def parameters(self, *, packets_per_second: float, delay_s: float) -> RedParameters:
@@ -247,21 +247,21 @@ class FairQueue(Table):
 
     def _find_errors(self) -> Errors:
         if self.quantum is not None and self.scheduler != "drr":
-            message = 'is only for scheduler = "drr"; write this scheduler, or leave quantum out'
+            message = 'is only for scheduler = "drr"; use this scheduler, or leave quantum out'
             yield make_error_at(message, "quantum")
         if self.quantum is not None and self.quantum > MAX_QUANTUM:
-            message = f'is too large; write at most "{units.format_bytes(MAX_QUANTUM)}"'
+            message = f'is too large; use at most "{units.format_bytes(MAX_QUANTUM)}"'
             yield make_error_at(message, "quantum")
         if self.drop != "arriving" and self.buffers == "individual":
             message = (
                 "is for a shared buffer: with per-flow buffers the arriving packet is "
-                'dropped; write buffers = "shared", or leave drop out'
+                'dropped; use buffers = "shared", or leave drop out'
             )
             yield make_error_at(message, "drop")
         if self.ties not in (None, "latest") and self.drop == "arriving":
             message = (
                 "selects one of several equally long queues, but this drop policy does not "
-                'need the longest queue; write drop = "longest" or "longest-head", or leave '
+                'need the longest queue; use drop = "longest" or "longest-head", or leave '
                 "ties out"
             )
             yield make_error_at(message, "ties")
@@ -288,9 +288,9 @@ def _read_queue(value: object) -> object:
         if value.get("kind") in list(_TABLES):
             return value
         if "kind" not in value:
-            raise UnitError('the key kind is missing; write, for example, kind = "codel"')
+            raise UnitError('the key kind is missing; use kind = "codel", for example')
         if len(value) > 1 and value["kind"] in list(_DISCIPLINES):
-            raise UnitError(f'{value["kind"]} has no keys; write queue = "{value["kind"]}"')
+            raise UnitError(f'{value["kind"]} has no keys; use queue = "{value["kind"]}"')
         value = value["kind"]
     name = choice_validator("queue discipline", _DISCIPLINES)(value)
     return {"kind": name} if name in _TABLES else name

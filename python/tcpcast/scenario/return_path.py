@@ -44,7 +44,7 @@ class ReturnLink(Table):
     def _find_errors(self) -> Errors:
         if math.isinf(self.rate):
             message = (
-                'with an unlimited rate, no ack waits in a queue; write rate = "1mbit", or leave '
+                'with an unlimited rate, no ack waits in a queue; use rate = "1mbit", or leave '
                 "out the table [network.return]"
             )
             yield make_error_at(message, "rate")
@@ -52,5 +52,5 @@ class ReturnLink(Table):
             *first, last = (f'"{name}"' for name in ("droptail", *AQM_TABLES))
             kinds = f"{', '.join(first)} or {last}"
             yield make_error_at(
-                f"{self.queue.kind} is not available for acks; write {kinds}", "queue"
+                f"{self.queue.kind} is not available for acks; use {kinds}", "queue"
             )

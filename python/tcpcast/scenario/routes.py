@@ -142,7 +142,7 @@ def _find_keys_without_links(scenario: Scenario) -> Errors:
     for index, entry in enumerate(scenario.classes):
         for key in ("route", "back", "site", "delay", "back_delay", "host", "dscp", "sends"):
             if getattr(entry, key) is not None:
-                message = "needs links; write [link.NAME] tables, or leave this key out"
+                message = "needs links; add [link.NAME] tables, or leave this key out"
                 yield make_error_at(message, "class", index, key)
     for name in scenario.sites:
         yield make_error_at("a site needs [link.NAME] tables; leave it out", "site", name)
@@ -204,13 +204,13 @@ def _find_short_form_keys(scenario: Scenario) -> Errors:
     for name, field in type(network).model_fields.items():
         key = field.alias or name
         if key not in NETWORK_KEYS and name in network.model_fields_set:
-            message = "the scenario has [link.NAME] tables; write a link, or leave this out"
+            message = "the scenario has [link.NAME] tables; use a link, or leave this out"
             yield make_error_at(message, "network", key)
     if scenario.cross:
-        message = 'needs [network.bottleneck]; write a class with traffic.kind = "messages"'
+        message = 'needs [network.bottleneck]; use a class with traffic.kind = "messages"'
         yield make_error_at(message, "cross")
     if not scenario.classes:
-        message = 'missing; write [[class]] tables with route = ["NAME"], the links in order'
+        message = 'missing; add [[class]] tables with route = ["NAME"], the links in order'
         yield make_error_at(message, "class")
 
 
@@ -223,7 +223,7 @@ def _find_errors_of_routes(scenario: Scenario, entry: UserClass) -> Errors:
         yield make_error_at(_unknown_text("site", entry.site, scenario.sites), "site")
     if entry.route is None:
         names = ", ".join(map(units.quote, list(links)[:2]))
-        yield make_error_at(f"missing; write route = [{names}], the links in order", "route")
+        yield make_error_at(f"missing; add route = [{names}], the links in order", "route")
     for key, routes in (("route", entry.route or []), ("back", entry.back or [])):
         for route in routes:
             for name, count in Counter(route).items():
@@ -231,9 +231,9 @@ def _find_errors_of_routes(scenario: Scenario, entry: UserClass) -> Errors:
                 if name not in links:
                     yield make_error_at(_unknown_text("link", name, links), key)
                 elif count > 1:
-                    yield make_error_at(f'passes "{name}" twice; write each link once', key)
+                    yield make_error_at(f'passes "{name}" twice; list each link once', key)
                 elif each in scenario.sites and each != entry.site:
-                    message = f'link "{name}" exists once per {each}; write site = "{each}" here'
+                    message = f'link "{name}" exists once per {each}; use site = "{each}" here'
                     yield make_error_at(message, key)
 
 
@@ -246,15 +246,15 @@ def _find_unused_tables(scenario: Scenario) -> Errors:
             message = _unknown_text("site", link.each, [SENDER, *sites])
             yield make_error_at(message, "link", name, "each")
         if name not in used:
-            message = "no class uses this link; write it in a route, or leave the table out"
+            message = "no class uses this link; add it to a route, or leave the table out"
             yield make_error_at(message, "link", name)
         for time in link.at:
             if units.parse_duration(time) >= end:
-                message = "is after the end of the run; write an earlier time, or a longer run"
+                message = "is after the end of the run; use an earlier time, or a longer run"
                 yield make_error_at(message, "link", name, "at", time)
     for name in sites:
         if all(entry.site != name for entry in classes):
-            message = f'no class belongs to this site; write site = "{name}" in a [[class]] table'
+            message = f'no class belongs to this site; use site = "{name}" in a [[class]] table'
             yield make_error_at(message, "site", name)
     headline = scenario.probes.link
     if headline is not None and headline not in links:
@@ -264,7 +264,7 @@ def _find_unused_tables(scenario: Scenario) -> Errors:
 def _unknown_text(what: str, name: object, known: Iterable[str]) -> str:
     listed = list(known)
     written = ", ".join(listed) or f"[{what}.{name}]"
-    return f'there is no {what} "{name}"{did_you_mean_text(name, listed)}; write {written}'
+    return f'there is no {what} "{name}"{did_you_mean_text(name, listed)}; use {written}'
 
 
 def find_route_errors(scenario: Scenario) -> Iterator[InitErrorDetails]:
@@ -277,7 +277,7 @@ def find_route_errors(scenario: Scenario) -> Iterator[InitErrorDetails]:
         if least_s < -1e-9:
             least = units.format_duration(math.ceil((group.rtt_s - 2 * least_s) * 1e4) / 1e4)
             message = (
-                "is less than the delays and transmission times of the route; write at least "
+                "is less than the delays and transmission times of the route; use at least "
                 f'"{least}"'
             )
             yield make_error_at(message, "class", index, "rtt")
@@ -286,7 +286,7 @@ def find_route_errors(scenario: Scenario) -> Iterator[InitErrorDetails]:
         is_unknown = max(rtts) > MAX_RTT_RATIO * min(rtts) and not scenario.network.rtt
         if scenario.links[name].buffer.unit == "bdp" and is_unknown:
             message = (
-                "the classes on this link have several RTTs; write network.rtt, or a buffer in "
+                "the classes on this link have several RTTs; use network.rtt, or a buffer in "
                 'packets, bytes or time, such as "50ms"'
             )
             yield make_error_at(message, "link", name, "buffer")

@@ -53,11 +53,11 @@ def _read_precision(value: object, info: ValidationInfo) -> object:
     if not isinstance(value, Mapping):
         return {get_validation_context(info).precision_metric: _read_relative_width(value)}
     if not value:
-        raise ValueError('contains no metric; write "1%", or { loss_ratio = "5%" }')
+        raise ValueError('contains no metric; use "1%", or { loss_ratio = "5%" }')
     errors = [
         make_error_at(
             f"{units.quote(name)} is not a metric with a precision"
-            f"{did_you_mean_text(name, PRECISION_METRICS)}; write "
+            f"{did_you_mean_text(name, PRECISION_METRICS)}; use "
             f"{', '.join(map(units.quote, HEADLINE_METRICS))} or another metric that "
             "`tcpcast schema` lists",
             str(name),
@@ -75,7 +75,7 @@ def _read_relative_width(value: object) -> float:
     if ratio < MIN_PRECISION:
         raise ValueError(
             f"{units.quote(value)} is below the precision of floating-point numbers (16 digits); "
-            'write, for example, "1%"'
+            'use "1%", for example'
         )
     return ratio
 
@@ -116,7 +116,7 @@ Precision = Annotated[
 def _check_ascending_times(times: list[float]) -> list[float]:
     if any(later <= time for time, later in itertools.pairwise(times)):
         raise ValueError(
-            'the times are not in ascending order; write each time once, such as ["100ms", "200ms"]'
+            'the times are not in ascending order; list each time once, such as ["100ms", "200ms"]'
         )
     return times
 
@@ -138,7 +138,7 @@ class Run(Table):
 
     model_config = ConfigDict(json_schema_extra=_exclude_both_lengths_in_schema)
 
-    elsewhere: ClassVar[Mapping[str, str]] = {"connections": "unknown key; write run.transfers"}
+    elsewhere: ClassVar[Mapping[str, str]] = {"connections": "unknown key; use run.transfers"}
 
     transfers: Annotated[int, *integer_annotation(1, MAX_TRANSFERS)] | None = Field(
         default=None,
@@ -218,15 +218,15 @@ class Run(Table):
                 raise make_validation_error(errors)
             return self
         if self.transfers is None and self.duration is None:
-            message = 'missing; write duration = "300s", or transfers = 200000'
+            message = 'missing; add duration = "300s", or transfers = 200000'
             raise make_key_error(message, "duration")
         if self.transfers is not None and self.duration is not None:
-            message = "transfers and duration are both given; write one of them"
+            message = "transfers and duration are mutually exclusive; use one"
             raise make_key_error(message, "duration")
         if self.duration is not None and (self.warmup_s or 0) >= self.duration:
             message = (
                 f"{units.format_duration(self.warmup_s or 0)} is not below the duration, "
-                f"{units.format_duration(self.duration)}; write a shorter warmup"
+                f"{units.format_duration(self.duration)}; use a shorter warmup"
             )
             raise make_key_error(message, "warmup")
         return self

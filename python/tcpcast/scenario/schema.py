@@ -46,7 +46,58 @@ def make_scenario_schema() -> dict[str, Any]:
         {"required": ["class"], "properties": {"class": {"minItems": 1}}},
         {"properties": {"traffic": traffic}},
     ]
+    for definition in [schema, *definitions.values()]:
+        _describe_common_keys(definition)
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+
+
+_COMMON_KEYS = {
+    "alpha": "shape of the tail; the mean is finite if it is above 1",
+    "bytes": "bytes at each time, instead of a file",
+    "c": "ratio of the mean to the minimum of the long part",
+    "class": "classes of senders; without them, all senders are equal",
+    "distribution": "name of the distribution",
+    "file": "file, relative to the folder of the scenario",
+    "fixed_point": "settings of engine fixed-point",
+    "flows": "number of flows; optional if classes have it",
+    "high": "upper bound",
+    "kind": "name of the kind",
+    "link": "place of the path where packets are captured",
+    "low": "lower bound",
+    "mean": "mean of the distribution, including the minimum",
+    "mean_field": "settings of engine mean-field",
+    "minimum": "smallest value",
+    "model": "name of the model",
+    "name": "name in reports",
+    "network": "the path of all senders; optional with [link.NAME] tables",
+    "packets": "largest number of packets in the file",
+    "pcap": "captures of the first replication, one file each",
+    "probes": "what a run records in addition to the metrics",
+    "queue": "queue discipline",
+    "rate": "probability that a packet is lost",
+    "reorder": "packets with a shorter delay overtake other packets",
+    "run": "length of the run, seed and precision",
+    "sd": "standard deviation",
+    "seed": "seed of the random numbers",
+    "sources": "number of on/off sources; optional if classes have it",
+    "sweep": "varied keys, for tcpcast sweep",
+    "tail": "probability of the long part",
+    "tcp": "stack and settings of TCP",
+    "times": "times in seconds, in ascending order, instead of a file",
+    "value": "the constant value",
+    "values": "list of values, instead of a file",
+    "weights": "weight of each value; without weights, all are equal",
+}
+"""Descriptions of keys whose name has one meaning in all tables."""
+
+
+def _describe_common_keys(definition: dict[str, Any]) -> None:
+    """Describe each key of a table, and of the tables within it, that has no description."""
+    for key, schema in definition.get("properties", {}).items():
+        if "description" not in schema and key in _COMMON_KEYS:
+            schema["description"] = _COMMON_KEYS[key]
+        for inner in (schema, *schema.get("anyOf", [])):
+            _describe_common_keys(inner)
 
 
 def _get_all_table_types(base: type[Table]) -> list[type[Table]]:

@@ -110,6 +110,6 @@ class Sweep(Table):
         for key, value in self.vary.items():
             if not isinstance(value, str | list):
                 example = f'"{key}" = [...], or "10ms..200ms log 8"'
-                yield make_error_at(f"{quote(value)} is not a range or list; write {example}", key)
+                yield make_error_at(f"{quote(value)} is not a range or list; use {example}", key)
         if not self.vary:
-            yield make_error_at(f"no key varies; write, for example, {_VARY_EXAMPLE}")
+            yield make_error_at(f"no key varies; use {_VARY_EXAMPLE}, for example")

@@ -134,8 +134,8 @@ def make_missing_key_error(message: str, *location: str | int) -> InitErrorDetai
 def make_missing_kind_error(value: Mapping[str, Any], key: str, example: str) -> InitErrorDetails:
     """Return the error of a missing key that selects the kind of a table."""
     if "law" in value:
-        return make_error_at(f"unknown key; write {key} = {quote(value['law'])}", "law")
-    return make_missing_key_error(f"missing; write {key} = {example}", key)
+        return make_error_at(f"unknown key; add {key} = {quote(value['law'])}", "law")
+    return make_missing_key_error(f"missing; add {key} = {example}", key)
 
 
 def has_only_missing_keys(error: ValidationError) -> bool:
@@ -285,7 +285,7 @@ def check_selecting_key(value: object, *, key: str, what: str, words: Sequence[s
 def unknown_word_message(what: str, word: object, known: Sequence[str]) -> str:
     """Return the message for an unknown value, with a suggestion."""
     suggestion = did_you_mean_text(word, known)
-    return f"{quote(word)} is not a {what}{suggestion}; write {_join_quoted(known)}"
+    return f"{quote(word)} is not a {what}{suggestion}; use {_join_quoted(known)}"
 
 
 def _join_quoted(words: Sequence[str]) -> str:
@@ -320,7 +320,7 @@ def unknown_key_message(table: type[Table], key: object) -> str:
         if key in _get_keys_of_subtables(f.annotation)
     ]
     if below:
-        return f"unknown key; write {' or '.join(below)}"
+        return f"unknown key; use {' or '.join(below)}"
     near = find_nearest_word(key, names)
     if near:
         return f'unknown key; did you mean "{near}"?'
@@ -344,7 +344,7 @@ def _reword_error(table: type[Table], error: ErrorDetails) -> InitErrorDetails:
         _example_toml_value(table, str(location[0])) if location else _example_inline_table(table)
     )
     if kind == "missing":
-        return make_missing_key_error(f"missing; write {location[-1]} = {example}", *location)
+        return make_missing_key_error(f"missing; add {location[-1]} = {example}", *location)
     if kind == "value_error":
         return make_error_at(str(error["ctx"]["error"]), *location, value=value)
     if kind in ("too_short", "too_long"):
@@ -352,8 +352,8 @@ def _reword_error(table: type[Table], error: ErrorDetails) -> InitErrorDetails:
         bound = f"at least {error['ctx'].get('min_length')}"
         if kind == "too_long":
             bound = f"at most {error['ctx']['max_length']}"
-        return make_error_at(f"has {size} entries; write {bound}", *location)
-    written = f"; write {example}" if example else ""
+        return make_error_at(f"has {size} entries; use {bound}", *location)
+    written = f"; use {example}" if example else ""
     message = f"{quote(value)} is not {_expected_type_text(error)}{written}"
     entries = table.example(str(location[0])) if location else None
     if (
@@ -364,7 +364,7 @@ def _reword_error(table: type[Table], error: ErrorDetails) -> InitErrorDetails:
         and isinstance(entries[0], Mapping)
     ):
         message = (
-            "is a single table, but must be a list of tables; write each entry with "
+            "is a single table, but must be a list of tables; begin each entry with "
             "double brackets, as in [[class]]"
         )
     return make_error_at(message, *location, value=value)

@@ -80,10 +80,10 @@ _LATER_BBR_PATTERN = ".*bbr[^0-9a-z]?v?[^0-9a-z]?[23].*"
 """Pattern of other names for BBR version 2 or 3."""
 
 _STACK_DETERMINED_KEYS = {
-    "sack": 'the stack determines SACK; write stack = "linux-reno-classic" for TCP without SACK',
-    "rack": 'the stack determines RACK; write stack = "rfc-sack" for TCP without RACK',
-    "congestion_control": "the stack determines the congestion control; write, for example, "
-    'stack = "linux-cubic"',
+    "sack": 'the stack determines SACK; use stack = "linux-reno-classic" for TCP without SACK',
+    "rack": 'the stack determines RACK; use stack = "rfc-sack" for TCP without RACK',
+    "congestion_control": "the stack determines the congestion control; use "
+    'stack = "linux-cubic", for example',
 }
 """Messages for keys that are settings of other programs."""
 
@@ -167,20 +167,18 @@ def _read_stack(value: object) -> str:
     ):
         if "2" in value:
             raise UnitError(
-                f'{units.quote(value)}: BBR version 2 is not simulated; write "linux-bbr" for '
+                f'{units.quote(value)}: BBR version 2 is not simulated; use "linux-bbr" for '
                 'version 1, or "bbr3" for version 3'
             )
-        raise UnitError(f'{units.quote(value)} is not a stack; write "bbr3"')
+        raise UnitError(f'{units.quote(value)} is not a stack; use "bbr3"')
     for name, engine in _FORMULA_BY_STACK_NAME.items():
         if isinstance(value, str) and name in value.lower() and value not in STACKS:
             raise UnitError(
-                f'{units.quote(value)} is not a stack; write "linux-{name}", or use the formula: '
+                f'{units.quote(value)} is not a stack; use "linux-{name}", or use the formula: '
                 f"engine {engine}"
             )
     if value == "reno":
-        raise UnitError(
-            '"reno" is not a stack; write "linux-reno", or "rfc-reno", which has no SACK'
-        )
+        raise UnitError('"reno" is not a stack; use "linux-reno", or "rfc-reno", which has no SACK')
     return choice_validator("stack", tuple(STACKS))(value)
 
 
@@ -320,7 +318,7 @@ class Tcp(Table):
                 largest = units.format_duration(self.max_rto)
                 given = units.format_duration(getattr(self, key))
                 message = (
-                    f"{given} is above max_rto, {largest}; write a shorter time, or raise max_rto"
+                    f"{given} is above max_rto, {largest}; use a shorter time, or raise max_rto"
                 )
                 yield make_error_at(message, key)
         yield from find_inapplicable_rules(self.stack, self.rules, is_modern=self.is_modern)
@@ -328,14 +326,14 @@ class Tcp(Table):
             if self.last_packets_threshold > self.duplicate_threshold:
                 message = (
                     f"{self.last_packets_threshold} is above tcp.duplicate_threshold, "
-                    f"{self.duplicate_threshold}; write at most {self.duplicate_threshold}, or "
+                    f"{self.duplicate_threshold}; use at most {self.duplicate_threshold}, or "
                     '"duplicate-threshold"'
                 )
                 yield make_error_at(message, "rules", "last_packets_threshold")
             of_preset = STACKS[self.stack].get("rules", {}).get("limited_transmit_on", "each")
             if not self.limited_transmit and self.rules.limited_transmit_on != of_preset:
                 message = (
-                    "needs tcp.limited_transmit = true; write this key also, or leave "
+                    "needs tcp.limited_transmit = true; set this key also, or leave "
                     "limited_transmit_on out"
                 )
                 yield make_error_at(message, "rules", "limited_transmit_on")
@@ -348,7 +346,7 @@ class Tcp(Table):
                 if getattr(self, key) != RFC_DEFAULTS[key]:
                     yield make_error_at(message, key)
         if self.virtual_flows is not None and self.stack != MULTCP:
-            message = f'belongs to stack = "{MULTCP}"; write this stack, or leave the key out'
+            message = f'belongs to stack = "{MULTCP}"; use this stack, or leave the key out'
             yield make_error_at(message, "virtual_flows")
         if self.is_modern:
             fields = {field.alias or name: name for name, field in type(self).model_fields.items()}
@@ -363,7 +361,7 @@ class Tcp(Table):
                 ),
             )
         else:
-            instead = 'write stack = "linux-reno", or leave this key out'
+            instead = 'use stack = "linux-reno", or leave this key out'
             absent = (
                 key
                 for key in ("timestamps", "ecn", "pacing", "socket_buffers")

@@ -98,7 +98,7 @@ def _distribution_validator(
             if constants and constant is not None:
                 return constant
             written = write_value(guess_distribution_table(value) or constant or example)
-            raise ValueError(f"{units.quote(value)} is not a distribution; write {written}")
+            raise ValueError(f"{units.quote(value)} is not a distribution; use {written}")
         distribution = value.get("distribution")
         if distribution is None:
             raise make_validation_error(
@@ -195,9 +195,8 @@ class OnOff(Table):
     """
 
     elsewhere: ClassVar[Mapping[str, str]] = {
-        "arrivals": 'is only for kind = "transfers"; write kind = "transfers", or leave this key '
-        "out",
-        "count": 'is only for kind = "transfers"; write kind = "transfers", or replace count by '
+        "arrivals": 'is only for kind = "transfers"; use kind = "transfers", or leave this key out',
+        "count": 'is only for kind = "transfers"; use kind = "transfers", or replace count by '
         "run.transfers",
     }
 
@@ -252,12 +251,12 @@ class OnOff(Table):
 
     def _find_errors(self) -> Errors:
         if self.off.mean_value() <= 0:
-            message = 'the mean OFF time is 0; write mean = "1s", or kind = "bulk"'
+            message = 'the mean OFF time is 0; use mean = "1s", or kind = "bulk"'
             yield make_error_at(message, "off")
         if self.size.mean_value() < 1:
             mean = units.format_packets(self.size.mean_value())
             yield make_error_at(
-                f"the mean size, {mean}, is below one packet; write a larger size", "size"
+                f"the mean size, {mean}, is below one packet; use a larger size", "size"
             )
 
         for name, distribution in (("off", self.off), ("size", self.size)):
@@ -333,19 +332,18 @@ def _read_transfer_size(value: object, info: ValidationInfo) -> int:
     """Read the size of a transfer in whole packets or in bytes."""
     distribution = guess_distribution_table(value)
     if distribution is not None:
-        raise UnitError(f"{units.quote(value)} is not a size; write {write_value(distribution)}")
+        raise UnitError(f"{units.quote(value)} is not a size; use {write_value(distribution)}")
     packets = units.parse_packets(value, payload_bytes=get_validation_context(info).payload_bytes)
     in_bytes = is_in_bytes(value)
     if not in_bytes and packets != int(packets):
         raise UnitError(
-            f"{units.quote(value)} is not a whole number of packets; "
-            f'write "{math.ceil(packets)}pkt"'
+            f'{units.quote(value)} is not a whole number of packets; use "{math.ceil(packets)}pkt"'
         )
     if packets == 0:
-        raise UnitError(f'{units.quote(value)} is not a transfer; write at least "1pkt"')
+        raise UnitError(f'{units.quote(value)} is not a transfer; use at least "1pkt"')
     if packets > MAX_SIZE_PKTS:
         limit = f"more than {MAX_SIZE_PKTS:,} packets"
-        raise UnitError(f'{units.quote(value)} is {limit}; write a smaller size, or kind = "bulk"')
+        raise UnitError(f'{units.quote(value)} is {limit}; use a smaller size, or kind = "bulk"')
     count = math.ceil(packets)
     return FileInBytes(count, units.parse_bytes(value)) if in_bytes else count
 
@@ -399,9 +397,9 @@ class Transfers(Table):
     """
 
     elsewhere: ClassVar[Mapping[str, str]] = {
-        "sources": "transfers have no number of sources; write count = 1000, or add arrivals",
-        "flows": "transfers have no number of flows; write count = 1000, or add arrivals",
-        "off": 'is only for kind = "on-off"; write kind = "on-off", or replace off by arrivals',
+        "sources": "transfers have no number of sources; use count = 1000, or add arrivals",
+        "flows": "transfers have no number of flows; use count = 1000, or add arrivals",
+        "off": 'is only for kind = "on-off"; use kind = "on-off", or replace off by arrivals',
     }
 
     kind: Literal["transfers"]
@@ -461,24 +459,23 @@ class Transfers(Table):
         sizes = self.sizes
         if sizes is None and self.isolated:
             message = (
-                'a distribution needs arrivals; write sizes such as ["1pkt", "8pkt"], or '
-                "add arrivals"
+                'a distribution needs arrivals; use sizes such as ["1pkt", "8pkt"], or add arrivals'
             )
             yield make_missing_key_error(message, "size")
         if sizes is not None and len(set(sizes)) < len(sizes):
             twice = next(size for size in sizes if sizes.count(size) > 1)
             written = units.format_packets(twice)
-            yield make_error_at(f"{written} is listed twice; write each size once", "size")
+            yield make_error_at(f"{written} is listed twice; remove one entry", "size")
         if not self.isolated and self.count is not None:
-            message = "is only for isolated transfers; with arrivals, write run.transfers instead"
+            message = "is only for isolated transfers; with arrivals, use run.transfers instead"
             yield make_error_at(message, "count")
         if self.total > MAX_ISOLATED_TRANSFERS:
-            message = f"{self.total} transfers in total; write at most {MAX_ISOLATED_TRANSFERS}"
+            message = f"{self.total} transfers in total; use at most {MAX_ISOLATED_TRANSFERS}"
             yield make_error_at(message, "count")
         if self.mean_size_pkts < 1:
             mean = units.format_packets(self.mean_size_pkts)
             yield make_error_at(
-                f"the mean size, {mean}, is below one packet; write a larger size", "size"
+                f"the mean size, {mean}, is below one packet; use a larger size", "size"
             )
 
 
@@ -486,8 +483,8 @@ class _Flows(Table):
     """Traffic of a number of flows, which needs links with routes."""
 
     elsewhere: ClassVar[Mapping[str, str]] = {
-        "sources": "unknown key; write flows",
-        "count": "unknown key; write flows",
+        "sources": "unknown key; use flows",
+        "count": "unknown key; use flows",
     }
 
     declared: Count | None = Field(default=None, alias="flows", examples=[10])
@@ -577,11 +574,11 @@ class Stream(_Flows):
 
     def _find_errors(self) -> Errors:
         if math.isinf(self.rate):
-            yield make_error_at('a stream needs a rate; write, for example, "5mbit"', "rate")
+            yield make_error_at('a stream needs a rate; use "5mbit", for example', "rate")
         least = max(self.start_buffer, self.segment)
         if self.max_buffer < least:
             message = (
-                "must hold a segment and start_buffer; write at least "
+                "must hold a segment and start_buffer; use at least "
                 f'"{units.format_duration(least)}"'
             )
             yield make_error_at(message, "max_buffer")

@@ -156,7 +156,7 @@ def _check_workers(processes: int | None, dask: str | None, executor: Executor |
         raise TcpcastError("processes, dask and executor exclude each other; give one of them")
     if processes is not None and (type(processes) is not int or processes < 1):
         raise DomainError(
-            f"processes: {processes!r} is not a number of processes; write 1 or more, or leave it "
+            f"processes: {processes!r} is not a number of processes; use 1 or more, or leave it "
             "out for one per core"
         )
 

@@ -154,7 +154,7 @@ def read_range_axis(key: str, text: str, name: str = "") -> SweepRange:
         listed = ", ".join(units.quote(value.strip()) for value in text.split(","))
         what = "one value" if "," not in text else "one text"
         raise ScenarioError(
-            f"{name}: {units.quote(text)} is {what}; write a range such as {RANGE_EXAMPLE}, "
+            f"{name}: {units.quote(text)} is {what}; use a range such as {RANGE_EXAMPLE}, "
             f"or a list: [{listed}]"
         )
     how = _SPACING_AND_COUNT.search(text.rstrip())
@@ -163,7 +163,7 @@ def read_range_axis(key: str, text: str, name: str = "") -> SweepRange:
     points = int(how[3]) if how and how[3] else None
     if points is not None and not 2 <= points <= MAX_VALUES:
         raise ScenarioError(
-            f"{name}: {points} is not a number of values; write 2 to {MAX_VALUES}, as in "
+            f"{name}: {points} is not a number of values; use 2 to {MAX_VALUES}, as in "
             f"{units.quote(ends_text + f' {spacing} 8')}"
         )
     typed = [part.strip() for part in ends_text.split("..")]
@@ -173,13 +173,13 @@ def read_range_axis(key: str, text: str, name: str = "") -> SweepRange:
         if other:
             ends_only = ends_text[: other.start(1)].strip()
             raise ScenarioError(
-                f"{name}: {units.quote(other[1])} is not a spacing; write log or lin, as in "
+                f"{name}: {units.quote(other[1])} is not a spacing; use log or lin, as in "
                 f"{units.quote(f'{ends_only} log 8')}"
             )
         _check_range_ends([part for part in typed if part], name)
         raise ScenarioError(
             f"{name}: {units.quote(text)} has ends that are not of one kind (times, rates, "
-            "sizes, ratios, frequencies or numbers); write a unit at each end, such as "
+            "sizes, ratios, frequencies or numbers); use a unit at each end, such as "
             f"{RANGE_EXAMPLE}, or a list"
         )
     kind = QUANTITY_KINDS[kind_name]
@@ -226,12 +226,12 @@ def read_list_axis(key: str, listed: Sequence[Any]) -> SweepAxis:
         There is no value, a value is listed twice, or there are more than :data:`MAX_VALUES`.
     """
     if not 1 <= len(listed) <= MAX_VALUES:
-        raise ScenarioError(f"sweep.{key}: a list of {len(listed)} values; write 1 to {MAX_VALUES}")
+        raise ScenarioError(f"sweep.{key}: a list of {len(listed)} values; use 1 to {MAX_VALUES}")
     seen: set[str] = set()
     for value in listed:
         shown = value_as_text(value)
         if shown in seen:
-            raise ScenarioError(f"sweep.{key}: {shown} is listed twice; write each value once")
+            raise ScenarioError(f"sweep.{key}: {shown} is listed twice; remove one entry")
         seen.add(shown)
     return SweepAxis(key, tuple(listed))
 

@@ -101,7 +101,7 @@ def make_grid(table: Sweep, seed: int) -> SweepGrid:
     grid = SweepGrid(tuple(groups))
     if len(grid) > MAX_CELLS:
         raise ScenarioError(
-            f"sweep: {len(grid):,} combinations are more than {MAX_CELLS:,}; write fewer "
+            f"sweep: {len(grid):,} combinations are more than {MAX_CELLS:,}; use fewer "
             "values, or latin = 1000"
         )
     return grid
@@ -117,20 +117,20 @@ def _get_zip_groups(
         for key in group:
             if key not in read:
                 raise ScenarioError(
-                    f"sweep.zip: {quote(key)} does not vary{did_you_mean_text(key, read)}; write "
+                    f"sweep.zip: {quote(key)} does not vary{did_you_mean_text(key, read)}; use "
                     "it into [sweep] with its values"
                 )
             if key in zipped or group.count(key) > 1:
-                raise ScenarioError(f"sweep.zip: {quote(key)} is named twice; write it once")
+                raise ScenarioError(f"sweep.zip: {quote(key)} is named twice; use it once")
             entry = read[key]
             axes.append(entry.to_axis() if isinstance(entry, SweepRange) else entry)
         if len(axes) < 2:
-            raise ScenarioError("sweep.zip: a group of one key; write two keys or more")
+            raise ScenarioError("sweep.zip: a group of one key; use two keys or more")
         lengths = {axis.key: len(axis.values) for axis in axes}
         if len(set(lengths.values())) > 1:
             text = ", ".join(f"{key} has {length}" for key, length in lengths.items())
             raise ScenarioError(
-                f"sweep.zip: {text} values; write the same number of values for each key"
+                f"sweep.zip: {text} values; use the same number of values for each key"
             )
         zipped |= dict.fromkeys(group, tuple(axes))
     return zipped
@@ -148,7 +148,7 @@ def _draw_latin_hypercube(
     ranges = [e for key, e in read.items() if isinstance(e, SweepRange) and key not in zipped]
     if not ranges:
         raise ScenarioError(
-            "sweep.latin: no key is a range; write a range for at least one key, or leave latin out"
+            "sweep.latin: no key is a range; use a range for at least one key, or leave latin out"
         )
     for entry in ranges:
         if entry.points is not None:

@@ -175,7 +175,7 @@ def dask_workers(address: str) -> Iterator[Executor]:
         client = distributed.Client(address, timeout="10s", set_as_default=False)
     except (OSError, ValueError, TypeError) as error:
         raise MachineError(
-            f"no Dask scheduler responds at {address} ({error}); write its address, such as "
+            f"no Dask scheduler responds at {address} ({error}); use its address, such as "
             "tcp://host:8786, and start it with `dask scheduler`"
         ) from error
     with client:

@@ -253,7 +253,7 @@ def read_setting(name: str) -> Setting:
         else:
             key, value = _parse_token(token, name)
             if key in fields:
-                raise ScenarioError(f"setting '{name}' gives {key} twice; write it once")
+                raise ScenarioError(f"setting '{name}' gives {key} twice; use it once")
             fields[key] = value
     if len(rates) not in {2, 3}:
         raise ScenarioError(

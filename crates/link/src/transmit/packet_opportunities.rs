@@ -14,10 +14,10 @@ use std::sync::Arc;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TraceError {
     /// The trace has no lines.
-    #[error("the trace is empty; write a time in milliseconds on each line")]
+    #[error("the trace is empty; use a time in milliseconds on each line")]
     Empty,
     /// A line is not a time.
-    #[error("line {line} of the trace is {text:?}; write a whole number of milliseconds")]
+    #[error("line {line} of the trace is {text:?}; use a whole number of milliseconds")]
     NotATime {
         /// Line number, from 1.
         line: usize,
@@ -232,10 +232,10 @@ mod tests {
     #[test]
     fn parse_errors_contain_the_line_number() {
         let parse = |text| OpportunityTrace::parse_trace_file(text).unwrap_err().to_string();
-        assert_eq!(parse(""), "the trace is empty; write a time in milliseconds on each line");
+        assert_eq!(parse(""), "the trace is empty; use a time in milliseconds on each line");
         assert_eq!(
             parse("1\n1.5\n"),
-            "line 2 of the trace is \"1.5\"; write a whole number of milliseconds"
+            "line 2 of the trace is \"1.5\"; use a whole number of milliseconds"
         );
         assert_eq!(
             parse("2\n\n1\n"),

@@ -136,7 +136,7 @@ def require_one_class(model: str, scenario: Scenario, kind: str) -> Population:
     group, *more = scenario.populations
     if more:
         raise NotApplicable(
-            f"{model} needs one class of senders, but the scenario has {len(more) + 1}: write one "
+            f"{model} needs one class of senders, but the scenario has {len(more) + 1}: use one "
             "scenario per class"
         )
     if group.traffic.kind != kind:

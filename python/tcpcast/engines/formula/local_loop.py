@@ -279,7 +279,7 @@ def _require_overload(
         min_sources = threshold * (1 - inputs.loss)
         raise NotApplicable(
             f"{name} needs a full link, but {_count_sources_text(inputs.sources)} not fill it; "
-            f"write more than {digits(min_sources, 5)} sources (link rate x mean "
+            f"use more than {digits(min_sources, 5)} sources (link rate x mean "
             "OFF time x (1 - loss) / mean file size)",
             Suggestion({"traffic.sources": math.floor(min_sources) + 1}),
         )

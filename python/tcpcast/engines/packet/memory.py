@@ -68,7 +68,7 @@ class MemoryWatch:
         if free is not None and ARRAY_GROWTH_FACTOR * gathered > free:
             raise OutOfMemoryError(
                 f"stopped with {gathered / GIB:.3g} GiB of packets in flight and in queues, "
-                f"because only {free / GIB:.3g} GiB of memory are still free; write a smaller "
+                f"because only {free / GIB:.3g} GiB of memory are still free; use a smaller "
                 "buffer, rate or RTT"
             )
         if self._progress is not None:

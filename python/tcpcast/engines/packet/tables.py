@@ -629,7 +629,7 @@ def warn_about_unreached_times(scenario: Scenario, delivered: Table) -> list[Not
     return [
         Note(
             f"the table `delivered` ends before {missing[0]:g} s, a time in run.report_at, "
-            "because no flow ran for this long; write a longer run.duration",
+            "because no flow ran for this long; use a longer run.duration",
             kind="remark",
         )
     ]

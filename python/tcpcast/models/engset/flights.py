@@ -253,7 +253,7 @@ def lone_queue(
     if len(sizes) == 1 and isolated.flights.saturated:
         raise DomainError(
             f"initial_window_pkts ({initial_window_pkts}) fills the slowest link, which holds "
-            f"{path.slowest_beta:.3g} packets; write a smaller window (TCP-Engset, "
+            f"{path.slowest_beta:.3g} packets; use a smaller window (TCP-Engset, "
             "section 4.4)"
         )
     parts = [sizes[0] * (sizes[0] + 1) / 2]
