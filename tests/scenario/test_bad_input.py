@@ -13,7 +13,10 @@ from hypothesis import strategies as st
 from tcpcast.errors import ScenarioError
 from tcpcast.scenario import Scenario, get_packaged_names, load, parse_assignments
 
-REMEDY = "use|add|list|sort|begin|move|describe|make|leave|omit|remove|run|set|use|did you mean|the keys here are"
+REMEDY = "|".join(
+    "use add list sort begin move describe leave omit remove run set".split()
+    + ["did you mean", "the keys here are"]
+)
 LINE = re.compile(rf"[\w.\" -]+: .+(; ({REMEDY})|unknown key).+", re.DOTALL)
 
 

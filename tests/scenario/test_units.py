@@ -191,7 +191,7 @@ def test_parsers_reject_invalid_text_with_a_remedy(
     ],
 )
 def test_parse_count_rejects_invalid_values_with_a_remedy(typed: object, remedy: str) -> None:
-    with pytest.raises(UnitError, match="use |must be ") as caught:
+    with pytest.raises(UnitError, match=r"use |must be ") as caught:
         units.parse_count(typed, minimum=1, maximum=1000)
     assert remedy in str(caught.value)
 

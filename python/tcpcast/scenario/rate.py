@@ -39,9 +39,7 @@ MAX_OPPORTUNITIES = 2_000_000
 _MAX_MS = 2**32 - 1
 _MAX_BURST = 10**12
 MAX_OVERHEAD_BYTES = 256
-_FILE_ADVICE = (
-    'write trace = "cellular.trace" (a time in ms on each line, one packet of 1500 B each)'
-)
+_FILE_ADVICE = 'use trace = "cellular.trace" (a time in ms on each line, one packet of 1500 B each)'
 _SELECTOR_KEYS = ("bucket", "trace")
 _INLINE_ENTRY = "entry"
 
@@ -82,9 +80,9 @@ class TokenBucket(_VaryingRate):
 
     def _find_errors(self) -> Errors:
         if not 1 <= self.bucket < math.inf:
-            yield make_error_at('a bucket needs a rate; write, for example, "10mbit"', "bucket")
+            yield make_error_at('a bucket needs a rate; use "10mbit", for example', "bucket")
         if not 1 <= self.burst <= _MAX_BURST:
-            yield make_error_at('out of range; write, for example, "15KB"', "burst")
+            yield make_error_at('out of range; use "15KB", for example', "burst")
 
     @property
     def mean_bps(self) -> float:
@@ -145,13 +143,12 @@ def _count_opportunities(words: Iterable[str], where: str) -> PacketOpportunitie
             match = re.fullmatch(r"(\d{1,30})(x[1-9]\d{0,6})?", word, re.ASCII)
             if match is None or (match[2] and not written):
                 raise UnitError(
-                    f"{units.quote(word)} is not a whole number of milliseconds; write, for "
-                    "example, 12"
+                    f"{units.quote(word)} is not a whole number of milliseconds; "
+                    "use 12, for example"
                 )
             if int(match[1]) > _MAX_MS:
                 raise UnitError(
-                    f"{units.quote(word)} is above the maximum, {_MAX_MS:,} ms; write a smaller "
-                    "time"
+                    f"{units.quote(word)} is above the maximum, {_MAX_MS:,} ms; use a smaller time"
                 )
             ms, count = int(match[1]), int(match[2][1:]) if match[2] else 1
         except UnitError as error:
@@ -162,11 +159,11 @@ def _count_opportunities(words: Iterable[str], where: str) -> PacketOpportunitie
         last, total = ms, total + count
         if total > MAX_OPPORTUNITIES:
             limit = f"{MAX_OPPORTUNITIES:,}"
-            raise UnitError(f"{where} {number}: more than {limit} packets; write a shorter trace")
+            raise UnitError(f"{where} {number}: more than {limit} packets; use a shorter trace")
     if not last:
         trace = "the trace" if where == _INLINE_ENTRY else where.removesuffix(", line")
         raise UnitError(
-            f"{trace} repeats after its last time, which must be above 0 ms; write the times at "
+            f"{trace} repeats after its last time, which must be above 0 ms; list the times at "
             "which packets can leave"
         )
     return PacketOpportunities(tuple(counts.items()))
@@ -177,7 +174,7 @@ def _validate_opportunities(value: object) -> PacketOpportunities:
         return value
     if not isinstance(value, str):
         raise UnitError(
-            f'{units.quote(value)} is not a text; write times in milliseconds, such as "1 1 5"'
+            f'{units.quote(value)} is not a text; use times in milliseconds, such as "1 1 5"'
         )
     return parse_opportunities(value)
 
@@ -246,9 +243,9 @@ def _read_rate(value: object) -> object:
     if not isinstance(value, Mapping) or {"bucket", "trace", "opportunities"} & set(value):
         return value
     if {"burst", "overhead", "policer"} & set(value):
-        raise make_key_error('missing; write bucket = "10mbit"', "bucket")
+        raise make_key_error('missing; add bucket = "10mbit"', "bucket")
     if not value:
-        raise make_key_error('missing; write bucket = "10mbit", and burst = "15KB"', "bucket")
+        raise make_key_error('missing; add bucket = "10mbit", and burst = "15KB"', "bucket")
     key = next(iter(value))
     raise make_key_error(unknown_word_message("kind of rate", key, _SELECTOR_KEYS), str(key))
 
