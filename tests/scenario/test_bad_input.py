@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from tcpcast.errors import ScenarioError
 from tcpcast.scenario import Scenario, get_packaged_names, load, parse_assignments
 
-REMEDY = "|".join(
-    "use add list sort begin move describe leave omit remove run set".split()
-    + ["did you mean", "the keys here are"]
+REMEDY = (
+    "use|add|list|sort|begin|move|describe|leave|omit|remove|run|set|did you mean|"
+    "the keys here are"
 )
 LINE = re.compile(rf"[\w.\" -]+: .+(; ({REMEDY})|unknown key).+", re.DOTALL)
 
