@@ -14,8 +14,7 @@ from tcpcast.errors import ScenarioError
 from tcpcast.scenario import Scenario, get_packaged_names, load, parse_assignments
 
 REMEDY = (
-    "use|add|list|sort|begin|move|describe|leave|omit|remove|run|set|did you mean|"
-    "the keys here are"
+    "use|add|list|sort|begin|move|describe|leave|omit|remove|run|set|did you mean|the keys here are"
 )
 LINE = re.compile(rf"[\w.\" -]+: .+(; ({REMEDY})|unknown key).+", re.DOTALL)
 

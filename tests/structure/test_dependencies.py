@@ -86,6 +86,7 @@ MAY_IMPORT = {
     | {"ranges", "path_scenario", "home_scenario"}
     | {"emulation", "protected_inputs", "command_option", "path_option_definitions"},
     "interrupts": set[str](),
+    "pytest_plugin": set[str](),
     "__main__": {"cli", "interrupts", "forkserver"},
 }
 """Packages, and the packages that each may import in addition to itself."""
@@ -122,6 +123,7 @@ FROM_OUTSIDE = {
     "readable_units": set[str](),
     "output": {"matplotlib"},
     "interrupts": set[str](),
+    "pytest_plugin": set[str](),
     "forkserver": set[str](),
     "sanitize": set[str](),
     "answer": {"numpy"},

@@ -145,6 +145,13 @@ PLAN = Command(
     "",
     "tcpcast plan buffer web-10mbit --loss 1%",
 )
+VARY = Option(
+    "vary",
+    "KEY=RANGE",
+    "Vary a key over a range, such as network.rtt='10ms..200ms log 8', or over values "
+    "separated by commas; repeatable.",
+    type=list[str],
+)
 SWEEP = Command(
     "sweep",
     "Run a scenario with every combination of varied values.",
@@ -153,13 +160,7 @@ SWEEP = Command(
     (
         CONTEXT_OPTION,
         FILE,
-        Option(
-            "vary",
-            "KEY=RANGE",
-            "Vary a key over a range, such as network.rtt='10ms..200ms log 8', or over values "
-            "separated by commas; repeatable.",
-            type=list[str],
-        ),
+        VARY,
         ENGINE,
         Option(
             "replications",
@@ -455,7 +456,23 @@ LINK = Command(
         Option(
             "pcap_side", "near|far", "End at which --pcap captures.", type=LinkEnd, default="near"
         ),
-        Option("out", "FILE", "Write the counters as JSON."),
+        Option(
+            "expect",
+            "BOUND",
+            "Exit with 1 unless the program reaches it, such as 'rate >= 80% of linux-cubic' or "
+            "'delay <= 20ms'; repeatable.",
+            type=list[str],
+        ),
+        replace(
+            VARY, help="Run over a path for each combination: KEY=RANGE or KEY=A,B; repeatable."
+        ),
+        Option(
+            "out",
+            "FILE",
+            "Write counters and checks as JSON, a table (.md) or a JUnit report (.xml); "
+            "repeatable.",
+            type=list[str],
+        ),
         Option(
             "device",
             "tun|veth",

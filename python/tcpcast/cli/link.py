@@ -9,6 +9,15 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from tcpcast.cli.commands import LINK
+from tcpcast.cli.link_expectations import (
+    PathResult,
+    check_outcome,
+    parse_expectation,
+    results_as_json,
+    results_as_junit,
+    results_as_markdown,
+    seconds_of,
+)
 from tcpcast.cli.streams import print_message
 from tcpcast.command_option import options_by_key
 from tcpcast.emulation.launch import run_link
@@ -30,7 +39,7 @@ if TYPE_CHECKING:
 
 def link_lines(outcome: LinkOutcome) -> list[str]:
     """Return counters and delays of both directions, and a note if the link's clock was paused."""
-    seconds = max(1, outcome.elapsed_ns - outcome.away_ns) / 1e9
+    seconds = seconds_of(outcome)
     lines = [f"link over {outcome.device} for {seconds:.3g} s"]
     lines += _direction_lines("near to far", outcome.near_to_far, seconds)
     lines += _direction_lines("far to near", outcome.far_to_near, seconds)
@@ -87,34 +96,52 @@ def link(  # noqa: PLR0913 - one parameter per option
     server_command: str | None,
     pcap: str | None,
     pcap_side: str,
-    out: str | None,
+    out: list[str] | None,
     device: str | None,
     nat: bool,
+    expect: list[str] | None,
+    vary: list[str] | None,
     changes: list[str] | None,
     force: bool,
     **path: str | None,
 ) -> None:
     """Run a program over the link of a scenario and options, and print the link's counters."""
+    expectations = [parse_expectation(text) for text in expect or ()]
+    if pcap is not None and vary:
+        raise TcpcastError("--pcap and --vary are mutually exclusive; use one")
     given: dict[str, Any] = {KEYS_BY_OPTION[name]: text for name, text in path.items()}
     given[KEYS_BY_OPTION["rate"]] = _rate_entry(path["rate"], trace)
     given[KEYS_BY_OPTION["jitter"]] = _jitter_table(jitter, reorder=reorder)
-    scenario = _link_scenario(file, {k: v for k, v in given.items() if v is not None}, changes)
-    for file_to_write in filter(None, (pcap, out)):
+    typed = parse_assignments(changes or ())
+    fixed = {k: v for k, v in given.items() if v is not None} | typed
+    scenarios = [(cell, _link_scenario(file, {**fixed, **cell})) for cell in _cells(vary, typed)]
+    for file_to_write in filter(None, (pcap, *(out or ()))):
         check_file_is_writable(file_to_write, force=force)
-    question = {
-        "config": _link_configuration(scenario),
+    results = []
+    for cell, scenario in scenarios:
+        if cell:
+            print_message(", ".join(f"{key}={value}" for key, value in cell.items()))
         # A user of a network runs programs at the end of the client.
-        "server": sender or ("far" if scenario.links else "near"),
-        "near": _program_arguments(context.args),
-        "far": None if server_command is None else ["/bin/sh", "-c", server_command],
-        "device": device,
-        "nat": nat,
-        "mtu": max(group.packet_bytes for group in scenario.populations),
-        "most_bytes": MAX_BYTES,
-    }
-    outcome = _run_program(question, pcap, pcap_side, force=force)
-    _print_counters(outcome, out, force=force)
-    raise typer.Exit(_exit_code(outcome))
+        server = sender or ("far" if scenario.links else "near")
+        question = {
+            "config": _link_configuration(scenario),
+            "server": server,
+            "near": _program_arguments(context.args),
+            "far": None if server_command is None else ["/bin/sh", "-c", server_command],
+            "device": device,
+            "nat": nat,
+            "mtu": max(group.packet_bytes for group in scenario.populations),
+            "most_bytes": MAX_BYTES,
+        }
+        outcome = _run_program(question, pcap, pcap_side, force=force)
+        _print_counters(outcome)
+        checks = check_outcome(expectations, scenario, outcome, from_near=server == "near")
+        for check in checks:
+            print_message(check.sentence())
+        results.append(PathResult(cell, outcome, checks))
+    for name in out or ():
+        _write_results(results, name, as_list=bool(vary or expect), force=force)
+    raise typer.Exit(max(map(_exit_code, results)))
 
 
 def _rate_entry(rate: str | None, trace: str | None) -> str | dict[str, str] | None:
@@ -138,9 +165,19 @@ def _program_arguments(command: Sequence[str]) -> list[str]:
     return ["/bin/sh", "-c", command[0]] if len(command) == 1 else list(command)
 
 
-def _link_scenario(
-    file: str | None, given: Mapping[str, Any], changes: Sequence[str] | None
-) -> Scenario:
+def _cells(vary: Sequence[str] | None, typed: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    """Return the values of the varied keys for each path; one path without ``--vary``."""
+    if not vary:
+        return [{}]
+    from tcpcast.cli.sweep import parse_varied_keys  # noqa: PLC0415 - slow to import
+    from tcpcast.scenario.sweep import Sweep  # noqa: PLC0415
+    from tcpcast.sweeps.prepared import make_grid  # noqa: PLC0415
+
+    grid = make_grid(Sweep.model_validate(parse_varied_keys(vary, typed)), seed=1)
+    return [grid.cell(number) for number in range(len(grid))]
+
+
+def _link_scenario(file: str | None, changed: Mapping[str, Any]) -> Scenario:
     """Return the scenario of a file with options, or of options only.
 
     Raises
@@ -148,7 +185,6 @@ def _link_scenario(
     ScenarioError
         The scenario is invalid, or a single link cannot emulate its network.
     """
-    changed = {**given, **parse_assignments(changes or ())}
     with naming_options(options_by_key(LINK.options)):
         if file is not None:
             scenario = load(file, changes=changed)
@@ -234,7 +270,7 @@ def _run_program(
     return outcome
 
 
-def _print_counters(outcome: LinkOutcome, out: str | None, *, force: bool) -> None:
+def _print_counters(outcome: LinkOutcome) -> None:
     for line in link_lines(outcome):
         print_message(line)
     if outcome.distortion is not None:
@@ -242,13 +278,24 @@ def _print_counters(outcome: LinkOutcome, out: str | None, *, force: bool) -> No
             f"the counters above are not reliable: {outcome.distortion}; use an idle machine, or "
             "lower the rate"
         )
-    if out is not None:
-        with atomic_file(out, force=force) as new:
-            new.write_text(encode(asdict(outcome)) + "\n", encoding="utf-8")
 
 
-def _exit_code(outcome: LinkOutcome) -> int:
-    """Return the program's status; 3 if the program succeeded but the emulation was late."""
-    if outcome.status == 0 and outcome.distortion is not None:
+def _write_results(results: Sequence[PathResult], name: str, *, as_list: bool, force: bool) -> None:
+    """Write results in the form that the name of the file requests; otherwise as JSON."""
+    if name.endswith(".md"):
+        text = results_as_markdown(results)
+    elif name.endswith(".xml"):
+        text = results_as_junit(results)
+    else:
+        text = encode(results_as_json(results) if as_list else asdict(results[0].outcome)) + "\n"
+    with atomic_file(name, force=force) as new:
+        new.write_text(text, encoding="utf-8")
+
+
+def _exit_code(result: PathResult) -> int:
+    """Return the program's status; 3 if the emulation was late, 1 if an expectation failed."""
+    if result.outcome.status:
+        return result.outcome.status
+    if result.outcome.distortion is not None:
         return MachineError.exit_code
-    return outcome.status
+    return int(not all(check.passed for check in result.checks))

@@ -40,7 +40,7 @@ from tcpcast.sweeps.prepared import prepare_sweep
 from tcpcast.units import quote
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Container, Iterable, Mapping, Sequence
 
     from tcpcast.scenario import Scenario
     from tcpcast.sweeps.prepared import PreparedSweep
@@ -63,7 +63,7 @@ def sweep(
 ) -> None:
     """Run a sweep of a scenario file."""
     scenario = read_scenario(file, changes)
-    varied = _parse_varied_keys(vary or (), changes or ())
+    varied = parse_varied_keys(vary or (), parse_assignments(changes or ()))
     sweep_scenario(scenario, varied, read_engine_option(engine), context=context, **how)
 
 
@@ -177,10 +177,9 @@ def exit_code(results: SweepResults) -> int:
     return 1 if {"partial", "failed"} & statuses.keys() else 0
 
 
-def _parse_varied_keys(vary: Iterable[str], changes: Iterable[str]) -> dict[str, Any]:
+def parse_varied_keys(vary: Iterable[str], changed: Container[str]) -> dict[str, Any]:
     """Return the values by varied key; reject a key that is given twice."""
     varied: dict[str, Any] = {}
-    changed = parse_assignments(changes)
     for key, values in map(_parse_assignment, vary):
         if key in varied or key in changed:
             other = "another --vary" if key in varied else "--set"
