@@ -389,6 +389,16 @@ METRICS: dict[str, MetricDefinition] = {
         counts_events=True,
         bursts=("retransmitted",),
     ),
+    "rpm": MetricDefinition(
+        unit="1",
+        meaning="round trips per minute under load (draft-ietf-ippm-responsiveness): half from "
+        "pings, half from the RTT samples of flows, both without the largest 5 %",
+        label="responsiveness (RPM)",
+        exceeds_one=True,
+        is_index=True,
+        headline_of=("ping",),
+        has_isolated_value=False,
+    ),
     "jain_index": MetricDefinition(
         unit="1",
         meaning="Jain's fairness index of the goodput of bulk flows; 1 if all flows have "

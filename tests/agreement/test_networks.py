@@ -85,6 +85,18 @@ def test_the_overhead_of_a_bucket_takes_its_share_of_the_rate() -> None:
     assert used == pytest.approx(1500 / 1514, abs=1e-3)
 
 
+def test_responsiveness_of_a_known_queue() -> None:
+    # A window of 100 packets on 10 Mbit/s takes 120 ms, whatever its queue; the ping waits for all
+    # of it, too: 500 round trips per minute.
+    tables = home(buffer="1000pkt")
+    tables["class"] = [entry for entry in tables["class"] if entry["name"] != "download"]
+    answer = simulate(tables, tcp__receiver_window="100pkt")
+    assert answer.metrics["rpm"].value == pytest.approx(500, rel=0.02)
+    # With a queue per flow, the ping takes 20 ms, its transmission, and .6 ms for half a packet.
+    managed = simulate(tables, tcp__receiver_window="100pkt", link__up__queue="fq")
+    assert managed.metrics["rpm"].value == pytest.approx(60 / ((0.0207 + 0.12) / 2), rel=0.02)
+
+
 def test_packets_of_each_class_on_each_link_add_up() -> None:
     answer = simulate(home())
     links, pairs = answer.tables["by_link"], answer.tables["by_link_class"]

@@ -38,9 +38,11 @@ def test_fair_queueing_keeps_a_call_short_beside_an_upload(capsys: Capture) -> N
     assert delay_s["cake"] < 0.015
     upload = {queue: row["goodput_bps.upload"] for queue, row in rows.items()}
     assert all(8e6 < rate < 9.7e6 for rate in upload.values())
-    assert "delay p95 of class call is largest with queue droptail" in result["verdict"]
-    ends = [(f["claim"], f["metric"]) for f in result["findings"] if "call" in f.get("subject", "")]
-    assert ends == [("largest", "delay_p95_s"), ("smallest", "delay_p95_s")]
+    verdict = result["verdict"]
+    assert verdict.startswith("With droptail, the delay of class call rises from 10.2 ms to 2")
+    assert "(p95, bufferbloat grade D) beside upload; " in verdict
+    assert "ms (A+) and costs " in verdict
+    assert verdict.endswith(" % of class upload.")
 
 
 def test_printed_scenario_gives_the_same_run(capsys: Capture) -> None:

@@ -23,6 +23,7 @@ ANSWERING = QUESTION | {
     "metric_definition",
     "metrics",
     "limit_names",
+    "latency_under_load",
     "intervals",
     "vector_products",
     "statistics",
@@ -56,6 +57,7 @@ MAY_IMPORT = {
     "metric_definition": set[str](),
     "metrics": {"metric_definition"},
     "limit_names": set[str](),
+    "latency_under_load": {"errors"},
     "answer": {"errors", "metrics"},
     "finding": {"answer"},
     "captures": QUESTION
@@ -121,6 +123,7 @@ FROM_OUTSIDE = {
     "unit_tables": set[str](),
     "units": set[str](),
     "readable_units": set[str](),
+    "latency_under_load": set[str](),
     "output": {"matplotlib"},
     "interrupts": set[str](),
     "pytest_plugin": set[str](),

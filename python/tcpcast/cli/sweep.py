@@ -224,10 +224,11 @@ def _print_sweep(results: SweepResults, *, as_csv: bool, as_json: bool) -> None:
         if as_csv:
             print(rows_csv(table), end="")
         elif as_json:
-            print(sweep_json(table, results.keys))
+            print(sweep_json(table, results.keys, results.sweep.scenario))
         else:
             print_parts(
-                sweep_verdict_parts(table, results.keys) + sweep_rows_parts(table, results.keys)
+                sweep_verdict_parts(table, results.keys, results.sweep.scenario)
+                + sweep_rows_parts(table, results.keys)
             )
     _print_missing_answers(results)
 
@@ -236,10 +237,12 @@ def _print_summary(results: SweepResults, *, as_json: bool) -> None:
     """Print the verdict and the number of rows of a sweep in a folder."""
     table = results.to_arrow()
     if as_json:
-        print(encode(verdict_json(table, results.keys) | results.summary()))
+        print(encode(verdict_json(table, results.keys, results.sweep.scenario) | results.summary()))
     else:
         text = f"{len(results):,} rows in {results.folder}: {results.counts()}"
-        print_parts([*sweep_verdict_parts(table, results.keys), Paragraph(text)])
+        print_parts(
+            [*sweep_verdict_parts(table, results.keys, results.sweep.scenario), Paragraph(text)]
+        )
 
 
 def _print_missing_answers(results: SweepResults) -> None:

@@ -32,7 +32,9 @@ def _parts_of(result: Capture | Plan | SweepResults) -> list[Part]:
             return plan_answer_parts(result)
         case SweepResults():
             table = result.to_arrow()
-            return sweep_verdict_parts(table, result.keys) + sweep_rows_parts(
+            return sweep_verdict_parts(
+                table, result.keys, result.sweep.scenario
+            ) + sweep_rows_parts(
                 table,
                 result.keys,
                 max_rows=MAX_ROWS,

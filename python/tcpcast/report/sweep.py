@@ -7,6 +7,8 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from tcpcast.compare import LINK_PREFIX
+from tcpcast.finding import Finding
+from tcpcast.latency_under_load import bufferbloat_grade
 from tcpcast.metrics import HEADLINE_METRICS, METRICS
 from tcpcast.report import csv
 from tcpcast.report.document import BLANK_LINE, Column, Paragraph, Table
@@ -32,9 +34,9 @@ from tcpcast.verdict import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from tcpcast.finding import Finding
     from tcpcast.report.document import Part
     from tcpcast.report.quantity import Scale
+    from tcpcast.scenario import Scenario
 
 MAX_ROWS = 100
 """Maximum number of rows in a readable table."""
@@ -99,11 +101,15 @@ def sweep_rows_parts(
     return parts
 
 
-def table_findings(table: Any, keys: Mapping[str, str]) -> list[Finding]:
+def table_findings(
+    table: Any, keys: Mapping[str, str], scenario: Scenario | None = None
+) -> list[Finding]:
     """Return the findings of a ``pyarrow.Table`` of a sweep; with a few classes, those of each.
 
     With more classes, they are those of the first classes that wait for messages or requests.
     Only the columns that they need are converted, since a sweep may have hundreds of others.
+    If the scenario is given and its queues are compared, the first finding is what they change for
+    the class that waits longest.
     """
     names = [n for n in table.column_names if n in keys or n.partition(".")[0] in SWEEP_COLUMNS]
     columns = table.select(names).to_pydict()
@@ -113,25 +119,99 @@ def table_findings(table: Any, keys: Mapping[str, str]) -> list[Finding]:
         if not group.startswith(LINK_PREFIX)
     }
     if len(classes) > MAX_NAMED:
-        waits = [
-            n for n, each in classes.items() if main_metric_of_sweep(each, n) in WAITING_METRICS
-        ]
+        waits = _waiting_classes(classes)
         classes = {name: classes[name] for name in waits[:MAX_NAMED]}
+    lead = None if scenario is None else _queue_finding(columns, keys, scenario)
+    if lead is not None:
+        first, finding = lead
+        others = [name for name in classes if name != first and name in _waiting_classes(classes)]
+        found = [sweep_findings(classes[name], keys, name) for name in others]
+        return [finding, *(each for every in found for each in every)]
     found = [sweep_findings(each, keys, group) for group, each in classes.items()]
     if found and all(found) and (len(found) > 1 or classes.keys() != {""}):
         return [finding for each in found for finding in each]
     return sweep_findings(columns, keys)
 
 
-def sweep_verdict_parts(table: Any, keys: Mapping[str, str]) -> list[Part]:
+def _waiting_classes(classes: Mapping[str, Mapping[str, Sequence[Any]]]) -> list[str]:
+    return [n for n, each in classes.items() if main_metric_of_sweep(each, n) in WAITING_METRICS]
+
+
+def _queue_finding(
+    columns: Mapping[str, Sequence[Any]], keys: Mapping[str, str], scenario: Scenario
+) -> tuple[str, Finding] | None:
+    """Return what queues change for the class with the longest delay, and the name of this class.
+
+    None if other keys vary, if several engines answered, or if no class of messages or pings runs
+    beside endless flows, or the queues make less than a third of difference.
+    """
+    if len(keys) != 1 or not next(iter(keys)).endswith(".queue"):
+        return None
+    (key,) = keys
+    queues = [value if isinstance(value, str) else str(value) for value in columns[key]]
+    loads = [group.name for group in scenario.populations if group.traffic.kind == "bulk"]
+    delays = {
+        group.name: (group, columns[f"delay_p95_s.{group.name}"])
+        for group in scenario.populations
+        if group.traffic.kind in ("messages", "ping") and f"delay_p95_s.{group.name}" in columns
+    }
+    if len(set(queues)) != len(queues) or len(queues) < 2 or not (loads and delays):
+        return None
+    if any(value is None for _, values in delays.values() for value in values):
+        return None
+    name, (group, values) = max(delays.items(), key=lambda item: max(item[1][1]))
+    worst, best = values.index(max(values)), values.index(min(values))
+    if values[worst] < MIN_QUEUE_EFFECT * values[best]:
+        return None
+    idle, high, low = (
+        f"{digits(1e3 * seconds, 2 if seconds >= MIN_THREE_DIGITS_S else 3)} ms"
+        for seconds in (group.idle_delay_s, values[worst], values[best])
+    )
+    grades = [bufferbloat_grade(values[at] - group.idle_delay_s) for at in (worst, best)]
+    cost = _cost(columns, loads, worst, best)
+    text = (
+        f"with {queues[worst]}, the delay of class {name} rises from {idle} to {high} (p95, "
+        f"bufferbloat grade {grades[0]}) beside {' and '.join(loads)}; {queues[best]} keeps it at "
+        f"{low} ({grades[1]}){cost}"
+    )
+    return name, Finding(text, claim="text")
+
+
+MIN_QUEUE_EFFECT = 1.5
+"""Smallest ratio of two delays for which a verdict states what the queue changes."""
+
+MIN_THREE_DIGITS_S = 0.1
+MIN_COST = 0.005
+
+
+def _cost(columns: Mapping[str, Sequence[Any]], loads: Sequence[str], worst: int, best: int) -> str:
+    """Return the largest loss of throughput of a class, as ``, and costs 2 % of upload``."""
+    changes = []
+    for name in loads:
+        rates = columns.get(f"goodput_bps.{name}", columns.get("goodput_bps"))
+        if rates and rates[worst] and rates[best] is not None:
+            changes.append((rates[best] / rates[worst] - 1, name))
+    if not changes:
+        return ""
+    change, name = min(changes)
+    if change > -MIN_COST:
+        return " and costs no throughput"
+    return f" and costs {digits(-100 * change, 2)} % of class {name}"
+
+
+def sweep_verdict_parts(
+    table: Any, keys: Mapping[str, str], scenario: Scenario | None = None
+) -> list[Part]:
     """Return the verdict on a ``pyarrow.Table`` of a sweep, if there is one."""
-    verdict = verdict_text(table_findings(table, keys))
+    verdict = verdict_text(table_findings(table, keys, scenario))
     return [Paragraph(verdict, "heading"), BLANK_LINE] if verdict else []
 
 
-def verdict_json(table: Any, keys: Mapping[str, str]) -> dict[str, Any]:
+def verdict_json(
+    table: Any, keys: Mapping[str, str], scenario: Scenario | None = None
+) -> dict[str, Any]:
     """Return ``verdict`` and ``findings`` of a ``pyarrow.Table`` of a sweep."""
-    findings = table_findings(table, keys)
+    findings = table_findings(table, keys, scenario)
     return {
         "verdict": verdict_text(findings) or None,
         "findings": [finding.to_json() for finding in findings],
@@ -197,9 +277,11 @@ def rows_json(table: Any) -> str:
     return "[\n" + ",\n".join(rows) + "\n]"
 
 
-def sweep_json(table: Any, keys: Mapping[str, str]) -> str:
+def sweep_json(table: Any, keys: Mapping[str, str], scenario: Scenario | None = None) -> str:
     """Return ``verdict``, ``findings`` and ``answers``, with one object per line and row."""
-    return f'{json.dumps(verdict_json(table, keys))[:-1]},\n"answers": {rows_json(table)}}}'
+    return (
+        f'{json.dumps(verdict_json(table, keys, scenario))[:-1]},\n"answers": {rows_json(table)}}}'
+    )
 
 
 def short_key_names(keys: Iterable[str]) -> dict[str, str]:

@@ -69,7 +69,7 @@ def sweep_document(
     """
     rows = results.to_arrow()
     parts: list[Part] = [
-        *sweep_verdict_parts(rows, results.keys),
+        *sweep_verdict_parts(rows, results.keys, results.sweep.scenario),
         Paragraph(f"{describe_scenario(results.sweep.scenario)}."),
         Paragraph("The varied keys below replace these values.", "aside"),
         Heading("Varied keys"),

@@ -35,7 +35,16 @@ from tcpcast.scenario.table import (
     table_or_empty,
 )
 from tcpcast.scenario.tcp import Tcp
-from tcpcast.scenario.traffic import Bulk, Count, FlowTraffic, OnOff, Traffic, Transfers
+from tcpcast.scenario.traffic import (
+    Bulk,
+    Count,
+    FlowTraffic,
+    Messages,
+    OnOff,
+    Ping,
+    Traffic,
+    Transfers,
+)
 
 COUNT_KEYS = {
     "on-off": "sources",
@@ -215,6 +224,19 @@ class Population:
     def payload_bytes(self) -> int:
         """Application bytes in a full data packet."""
         return self.packet_bytes - self.tcp.header_bytes
+
+    @property
+    def idle_delay_s(self) -> float:
+        """Mean delay of a message, or RTT of a ping, without other traffic; nan for others."""
+        match self.traffic:
+            case Messages(size=size):
+                bits, delay_s, links = 8.0 * size.mean_value(), self.forward_delay_s, self.route
+            case Ping(size=size):
+                bits, delay_s = 8.0 * size, self.forward_delay_s + self.return_delay_s
+                links = (*self.route, *self.back)
+            case _:
+                return math.nan
+        return delay_s + math.fsum(bits / on.link.serial_bps for on in links)
 
     @property
     def has_start_or_stop(self) -> bool:

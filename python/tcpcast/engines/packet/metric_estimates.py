@@ -19,10 +19,12 @@ from tcpcast.engines.packet.counters import (
     Snapshot,
     estimate_time_percentiles,
     point_estimate,
+    split_slot_counts,
     unwrap_counters,
 )
 from tcpcast.engines.packet.scenario_features import has_feature, has_queue
 from tcpcast.engines.packet.unfinished_transfers import get_unfinished
+from tcpcast.latency_under_load import TRIMMED_SHARE, rpm_of_means
 from tcpcast.metrics import (
     CLASS_METRICS,
     METRICS,
@@ -77,6 +79,7 @@ def estimate_metrics(scenario: Scenario, snapshot: Snapshot) -> Estimates:
                 indices, [1.0] * len(indices), replications=len(indices), maximum=1.0
             )
     result |= estimate_finished_transfers(scenario, units)
+    result["rpm"] = estimate_rpm(scenario, snapshot.class_times)
     if snapshot.unfinished and scenario.isolated_transfers is None:
         kinds = {"on-off", "transfers"} & {group.traffic.kind for group in scenario.populations}
         if kinds:
@@ -123,6 +126,46 @@ def estimate_run_metrics(scenario: Scenario, units: BatchCounters) -> Estimates:
         for name, row in METRICS.items()
         if row.count_of and has_feature(scenario, row.needs)
     }
+
+
+def estimate_rpm(scenario: Scenario, times: Sequence[SlotCounts]) -> Estimate | None:
+    """Estimate round trips per minute under load; None without pings beside TCP flows.
+
+    A ping stands for the handshakes and the first request of a new connection, whose packets find
+    no others of their flow; TCP's RTT samples stand for requests on connections with the load.
+    """
+    kinds = [group.traffic.kind for group in scenario.populations]
+    pings = [place for place, kind in enumerate(kinds) if kind == "ping"]
+    flows = [place for place, kind in enumerate(kinds) if kind not in ("ping", "messages")]
+    means = []
+    for places, kind in ((pings, "delay"), (flows, "rtt")):
+        at = _native.TIME_KINDS.index(kind)
+        chosen = [place * len(_native.TIME_KINDS) + at for place in places]
+        first, counts = split_slot_counts(times, chosen)
+        edges = 1e-9 * np.array(_native.TIME_BUCKET_LIMITS_NS[first : first + counts.shape[1] + 1])
+        if not counts.any() or edges.size <= counts.shape[1]:
+            return None
+        cumulated = np.cumsum(counts.sum(axis=0))
+        kept = TRIMMED_SHARE * cumulated[-1]
+        below = np.concatenate([[0.0], cumulated[:-1]])
+        weights = np.clip((kept - below) / np.maximum(cumulated - below, 1e-300), 0.0, 1.0)
+        weighted, middles = counts * weights, (edges[:-1] + edges[1:]) / 2
+        means.append((weighted @ middles, weighted.sum(axis=1)))
+    sums = [total.sum() / count.sum() for total, count in means]
+    value = rpm_of_means(*map(float, sums))
+    seen = np.logical_and(*(count > 0 for _, count in means))
+    per_unit = [
+        60.0 / rpm_of_means(*pair)
+        for pair in zip(*(total[seen] / count[seen] for total, count in means), strict=True)
+    ]
+    trips = (
+        statistics.estimate_mean(per_unit, replications=max(1, len(times))) if per_unit else None
+    )
+    if trips is None or trips.low is None or trips.high is None or trips.low <= 0:
+        return point_estimate(value)
+    low, high = 60.0 / trips.high, 60.0 / trips.low
+    half = max(value - low, high - value)
+    return statistics.Estimate(value, min(low, value), max(high, value), half, trips.units)
 
 
 def estimate_class_metrics(
