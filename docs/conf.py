@@ -58,8 +58,20 @@ html_show_sourcelink = False
 html_math_renderer = "mathml"
 html_domain_indices = False
 html_use_index = False
-pygments_style = "friendly"
-pygments_dark_style = "monokai"
+pygments_style = "a11y-high-contrast-light"
+pygments_dark_style = "a11y-high-contrast-dark"
+
+KEYWORDS = {
+    "docs/calculator": "bandwidth throughput calculator",
+    "docs/how-to/home": "speedtest speed test router wifi bufferbloat dsl cable fibre starlink",
+    "docs/how-to/link": "netem emulator quic docker container github actions pytest",
+    "docs/how-to/networks": "starlink satellite topology datacentre",
+    "docs/how-to/predict": "bandwidth throughput calculator speedtest",
+    "docs/how-to/read-captures": "slow download upload wireshark tcpdump pcap",
+    "docs/install": "docker podman container wheel pip download",
+    "docs/tutorial": "how many users capacity planning",
+}
+"""Words by which a search finds a page that does not contain them."""
 
 HEADING = re.compile(r"^## (.+)$", re.MULTILINE)
 ITEM = re.compile(r"^(?:-|\d+\.) .*(?:\n  .*)*", re.MULTILINE)
@@ -84,7 +96,10 @@ def _from_root(link: str) -> str:
 
 
 def add_navigation(app: Sphinx, name: str, source: list[str]) -> None:
-    """Give the start page the contents of the documentation."""
+    """Give pages their keywords, and the start page the contents of the documentation."""
+    if name in KEYWORDS:
+        head = f"---\nmyst:\n  html_meta:\n    keywords: {KEYWORDS[name]}\n---\n\n"
+        source[0] = head + source[0]
     if name == START:
         app.env.note_dependency(ROOT / f"{CONTENTS}.md")
         contents = (ROOT / f"{CONTENTS}.md").read_text(encoding="utf-8")
@@ -120,6 +135,35 @@ def _mathml(latex: str, *, as_block: bool) -> str:
     return mathml
 
 
+ACCESSIBLE = (
+    # Readers without a mouse scroll wide blocks and tables with the keyboard.
+    (re.compile(r"<pre(?= *>)"), '<pre tabindex="0"'),
+    (
+        re.compile(r'<div class="(?=(?:\S+ )*table-wrapper)(?![^>]*tabindex)'),
+        r'<div tabindex="0" class="',
+    ),
+    # Roles and names that the theme lacks.
+    (re.compile(r'role="heading"(?! aria-level)'), 'role="heading" aria-level="2"'),
+    (
+        re.compile(r'<aside class="sidebar-drawer"'),
+        '<aside aria-label="Pages" class="sidebar-drawer"',
+    ),
+    (re.compile(r'<aside class="toc-drawer'), '<aside aria-label="Sections" class="toc-drawer'),
+)
+"""Corrections of the theme's pages: a pattern, and its replacement."""
+
+
+def correct_theme(app: Sphinx, error: Exception | None) -> None:
+    """Correct what the theme's pages lack for keyboards and screen readers."""
+    if error is None and app.builder.format == "html":
+        for page in Path(app.outdir).rglob("*.html"):
+            text = corrected = page.read_text(encoding="utf-8")
+            for pattern, replacement in ACCESSIBLE:
+                corrected = pattern.sub(replacement, corrected)
+            if corrected != text:
+                page.write_text(corrected, encoding="utf-8")
+
+
 def write_index(app: Sphinx, error: Exception | None) -> None:
     """Make the start page what a browser opens in a folder."""
     if error is None and app.builder.format == "html":
@@ -127,8 +171,8 @@ def write_index(app: Sphinx, error: Exception | None) -> None:
 
 
 def add_playground(app: Sphinx, name: str, *_: object) -> None:
-    """Load the script and styles of the playground on its page only."""
-    if name == "docs/gallery" and PLAYGROUND.exists():
+    """Load the script and styles of the playground and the calculator on their pages only."""
+    if name in {"docs/gallery", "docs/calculator"} and PLAYGROUND.exists():
         app.add_css_file(PLOTS.name)
         app.add_css_file("playground.css")
         app.add_js_file("playground.js", loading_method="defer")
@@ -140,5 +184,6 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.add_html_math_renderer("mathml", (inline, None), (displayed, None))
     app.connect("source-read", add_navigation)
     app.connect("html-page-context", add_playground)
+    app.connect("build-finished", correct_theme)
     app.connect("build-finished", write_index)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

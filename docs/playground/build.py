@@ -21,6 +21,8 @@ MODULES = (
     HERE / "drawing.js",
     HERE / "plot.js",
     HERE / "playground.js",
+    HERE / "calculator.js",
+    HERE / "start.js",
 )
 """Each one imports only earlier ones."""
 
@@ -48,13 +50,17 @@ def _constants(match: re.Match[str]) -> str:
     return f"const {wanted} = modules[{json.dumps(Path(match['path']).name)}];"
 
 
-def script(wasm: bytes, experiments: object) -> str:
+def script(wasm: bytes, experiments: object, templates: object) -> str:
     """Return the script of the page."""
     packed = base64.b64encode(gzip.compress(wasm, mtime=0)).decode()
-    plain = json.dumps(experiments, allow_nan=False, separators=(",", ":"))
+    plain, paths = (
+        json.dumps(part, allow_nan=False, separators=(",", ":"))
+        for part in (experiments, templates)
+    )
     parts = [
         f"modules.wasm = {json.dumps(packed)};\n",
         f"modules.experiments = {plain};\n",
+        f"modules.templates = {paths};\n",
         *map(as_function, MODULES),
     ]
     return "(() => {\nconst modules = {};\n" + "".join(parts) + "})();\n"
@@ -62,11 +68,11 @@ def script(wasm: bytes, experiments: object) -> str:
 
 def main(module: str, out: str) -> None:
     """Write the script."""
-    from experiments import data  # noqa: PLC0415 - needs tcpcast, which importers may lack
+    from experiments import data, templates  # noqa: PLC0415 - needs tcpcast, which importers may lack
 
     path = Path(out)
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(script(Path(module).read_bytes(), data()), encoding="utf-8")
+    path.write_text(script(Path(module).read_bytes(), data(), templates()), encoding="utf-8")
     print(f"Wrote {out}, {path.stat().st_size / 1e6:.2f} MB.")
 
 

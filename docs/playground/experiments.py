@@ -186,6 +186,29 @@ def data() -> list[dict[str, Any]]:
     return [_plain(experiment) for experiment in EXPERIMENTS]
 
 
+CALCULATOR_STACKS = ("linux-cubic", "linux-reno", "linux-bbr", "bbr3", "dctcp", "rfc-sack")
+
+
+def path(stack: str, changes: Changes | None = None) -> Scenario:
+    """Return the scenario whose values the fields of the calculator replace."""
+    tables = {
+        "name": "calculator",
+        "network": {"rtt": "50ms", "bottleneck": {"rate": "100mbit", "buffer": "1bdp"}},
+        "traffic": {"kind": "bulk", "flows": 1, "start": [0.0]},
+        "tcp": {"stack": stack},
+        "run": {"duration": "20s", "warmup": "5s"},
+    }
+    return Scenario.from_dict(tables).with_changes(changes or {})
+
+
+def templates() -> dict[str, dict[str, Any]]:
+    """Return a request for each stack of the calculator, which draws no windows."""
+    found = {stack: request(path(stack)) for stack in CALCULATOR_STACKS}
+    for template in found.values():
+        template["config"]["probes"]["traced"] = []
+    return found
+
+
 def _plain(experiment: Experiment) -> dict[str, Any]:
     scenarios = experiment.combinations()
     requests = [request(scenario) for scenario in scenarios]

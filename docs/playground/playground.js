@@ -30,7 +30,7 @@ export function requestAt(experiment, index) {
 }
 
 // Sums of an answer since the warm-up, by name: over the link, and per class.
-function sums(answer, classes) {
+export function sums(answer, classes) {
   const { link_cells: link, class_cells: cells, counters } = answer;
   const named = (names, first) => Object.fromEntries(names.map((name, at) => [name, counters[first + at]]));
   return {
@@ -235,14 +235,14 @@ class Playground {
   }
 }
 
-async function start(root) {
+export const loadModule = async () => {
   const packed = Uint8Array.from(atob(modules.wasm), (letter) => letter.charCodeAt(0));
   const bytes = new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip")));
   const { instance } = await WebAssembly.instantiate(await bytes.arrayBuffer());
-  return new Playground(root, instance.exports, modules.experiments);
-}
+  return instance.exports;
+};
 
-if (globalThis.document) {
+export function startPlayground(wasm, experiments) {
   const root = document.getElementById("experiments");
-  start(root).catch((error) => { root.textContent = `The playground cannot start: ${error.message}`; });
+  return root && new Playground(root, wasm, experiments);
 }

@@ -104,7 +104,7 @@ def test_wasm_names_the_wrong_key(plain: dict[str, Any]) -> None:
 def test_script_is_below_three_megabytes(plain: dict[str, Any]) -> None:
     if not MODULE.exists():
         pytest.skip("needs the target wasm32-unknown-unknown of Rust: make playground")
-    script = BUILD["script"](MODULE.read_bytes(), list(plain.values()))
+    script = BUILD["script"](MODULE.read_bytes(), list(plain.values()), EXPERIMENTS["templates"]())
     assert len(script.encode()) < MAX_BYTES
 
 
@@ -113,3 +113,77 @@ def test_bundling_rejects_an_unknown_form_of_import(tmp_path: Path) -> None:
     module.write_text('import * as all from "./other.js";\nexport * from "./other.js";\n')
     with pytest.raises(ValueError, match="not supported"):
         BUILD["as_function"](module)
+
+
+CALCULATOR = """
+const modules = {"elements.js": {}, "drawing.js": { amount: (value, unit) => [value, unit] }};
+modules["playground.js"] = {};
+PAGE
+const { requestFor, readFields, timeOf } = modules["calculator.js"];
+const { template, texts, answer } = JSON.parse(require("fs").readFileSync(0, "utf-8"));
+const { values, error } = readFields(texts);
+const request = values && requestFor(template, values);
+console.log(JSON.stringify({ error, request, time: answer && timeOf(answer, 2500, 1000) }));
+"""
+
+
+def calculate(**texts: str) -> Any:
+    """Return the request of the calculator for texts in its fields, or the error."""
+    node = shutil.which("node")
+    if node is None:
+        pytest.skip("needs node")
+    page = CALCULATOR.replace("PAGE", BUILD["as_function"](FOLDER / "calculator.js"))
+    fields = {"rtt": "50", "rate": "100", "loss": "0", "buffer": "1", "flows": "1"} | texts
+    answer = {
+        "course_cells": ["delivered", "lacking_bytes"],
+        "course": [[0, 0, 0, 0], [10**9, 0, 2, 0], [2 * 10**9, 0, 3, 0]],
+    }
+    given = {"template": EXPERIMENTS["templates"]()["linux-cubic"], "texts": fields}
+    run = subprocess.run(
+        [node, "-e", page],
+        input=json.dumps(given | {"answer": answer}),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return json.loads(run.stdout)
+
+
+@pytest.mark.parametrize(
+    ("texts", "changes"),
+    [
+        ({}, {}),
+        ({"rtt": "120.5"}, {"network.rtt": "120.5ms", "run.duration": "48.2s"}),
+        (
+            {"rate": "7.3", "buffer": "2.5", "loss": "0.3"},
+            {
+                "network.bottleneck.rate": "7.3mbit",
+                "network.bottleneck.buffer": "2.5bdp",
+                "network.bottleneck.loss": "0.3%",
+            },
+        ),
+        (
+            {"flows": "3", "window": "64"},
+            {
+                "traffic.flows": 3,
+                "traffic.start": [0.0, 0.0, 0.0],
+                "tcp.receiver_window": "64KiB",
+            },
+        ),
+    ],
+)
+def test_calculator_requests_the_scenario_of_its_fields(
+    texts: dict[str, str], changes: dict[str, Any]
+) -> None:
+    found = calculate(**texts)["request"]
+    expected = json.loads(
+        json.dumps(EXPERIMENTS["request"](EXPERIMENTS["path"]("linux-cubic", changes)))
+    )
+    expected["config"]["probes"]["traced"] = []
+    expected["config"]["warmup_ns"] = found["until_ns"] // 4
+    assert found == expected
+
+
+def test_calculator_interpolates_the_time_of_a_transfer_and_states_ranges() -> None:
+    assert calculate()["time"] == 1.5
+    assert calculate(loss="60")["error"] == "Random loss: must be between 0 and 50 %"

@@ -101,6 +101,55 @@ def browser() -> Iterator[BrowserContext]:
         chromium.close()
 
 
+@pytest.mark.parametrize(
+    ("query", "title"),
+    [
+        ("how many users", "First answer in five minutes: how many users fit?"),
+        ("speedtest", "Which queue keeps a call usable during an upload?"),
+        ("starlink", "Model a network of links"),
+        ("docker", "Install tcpcast, and solve problems"),
+    ],
+)
+def test_search_finds_pages_by_words_of_their_readers(
+    site: Path, browser: BrowserContext, query: str, title: str
+) -> None:
+    page = browser.new_page()
+    page.goto(f"{(site / 'search.html').as_uri()}?q={query}")
+    page.get_by_role("link", name=title).first.wait_for()
+    found = page.locator("#search-results li a").all_inner_texts()
+    assert title in found[:3]
+    page.close()
+
+
+def test_theme_is_corrected_for_keyboards_and_screen_readers(site: Path) -> None:
+    text = (site / "docs" / "reference" / "commands.html").read_text(encoding="utf-8")
+    assert "<pre>" not in text
+    assert not re.search(r'role="heading"(?! aria-level)', text)
+    assert not re.search(r'<div class="table-wrapper', text)
+    assert 'aria-label="Pages"' in text
+
+
+def test_calculator_has_an_address_to_share(site: Path, browser: BrowserContext) -> None:
+    if not (site / "_static" / "playground.js").exists():
+        pytest.skip("needs the target wasm32-unknown-unknown of Rust: make playground")
+    page = browser.new_page()
+    calculator = (site / "docs" / "calculator.html").as_uri()
+    page.goto(f"{calculator}#rtt=20&rate=10&loss=0&buffer=1&flows=2&window=&size=&stack=linux-bbr")
+    page.locator("#path-calculator td").first.wait_for()
+    assert page.locator("#field-stack").input_value() == "linux-bbr"
+    assert float(page.locator("#path-calculator td").first.inner_text().split()[0]) > 9
+    page.locator("#field-rate").fill("20")
+    page.locator("#field-rate").press("Tab")
+    page.wait_for_url("**rate=20**")
+    page.locator("#field-loss").fill("60")
+    page.locator("#field-loss").press("Tab")
+    page.get_by_text("must be between 0 and 50 %").wait_for()
+    for width in (PHONE, DESK):
+        page.set_viewport_size({"width": width, "height": 900})
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page.close()
+
+
 def test_search_works_offline(site: Path, browser: BrowserContext) -> None:
     requested_urls: list[str] = []
     browser.on("request", lambda request: requested_urls.append(request.url))

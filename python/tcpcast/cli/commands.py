@@ -76,7 +76,11 @@ _ANSWER_OUTPUTS = (
     CSV,
     Option("plot", "DIR", "Write figures into a folder."),
     FIGURE_FORMAT,
-    OUT,
+    replace(
+        OUT,
+        help="Write a report: HTML with figures (.html), Markdown (.md), or the flows of "
+        "probes.flows as qlog (.qlog); repeatable.",
+    ),
     Option("print_scenario", "", "Print the scenario with all defaults and exit."),
     THREADS,
     Option("every", "", "Print all values and warnings.", "--all"),

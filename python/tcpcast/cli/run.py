@@ -21,6 +21,8 @@ from tcpcast.cli.scenario_args import read_engine_option, read_scenario
 from tcpcast.cli.streams import ignore_broken_pipe, print_message
 from tcpcast.compare import compare_all
 from tcpcast.errors import NotApplicable, TcpcastError
+from tcpcast.output import check_file_is_writable, write_text
+from tcpcast.report import qlog
 from tcpcast.report.run import run_parts
 from tcpcast.report.summary import caveats_of_scenario_and_answers
 from tcpcast.report.text import print_parts
@@ -89,7 +91,12 @@ def answer_scenario(  # noqa: PLR0913 - one parameter per option of `run`
         from tcpcast.report.figures import check_figure_files, figure_file_names  # noqa: PLC0415
 
         check_figure_files(plot, figure_file_names(form), force=force)
-    check_report_files(out, force=force)
+    traced = [path for path in out or () if path.endswith(qlog.SUFFIX)]
+    reports = [path for path in out or () if path not in traced]
+    check_report_files(reports, force=force)
+    for path in traced:
+        qlog.check_scenario_records_flows(scenario, path)
+        check_file_is_writable(path, force=force)
     if plot is not None or out:
         ignore_broken_pipe()
     drawn = plot is not None or has_figures(out)
@@ -113,7 +120,10 @@ def answer_scenario(  # noqa: PLR0913 - one parameter per option of `run`
         figures = iter_figures(answers, scenario)
         write_figures(figures, plot, form, "no answer has a table to draw", force=force)
     written: dict[str, Any] = {"amount_bytes": amount_bytes, "force": force}
-    write_reports_on_run(compared, scenario, again(answers), out, **written)
+    for path in traced:
+        write_text(path, qlog.qlog_text(scenario, answers), force=force)
+        print_message(f"wrote {path}")
+    write_reports_on_run(compared, scenario, again(answers), reports, **written)
     raise typer.Exit(exit_code(answers))
 
 

@@ -1,0 +1,40 @@
+"""Windows and packets of a run as qlog."""
+
+import json
+from pathlib import Path
+
+import pytest
+from tcpcast.cli import main
+
+PAYLOAD = 1448
+
+
+def test_qlog_has_the_windows_and_packets_of_each_flow(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = tmp_path / "run.qlog"
+    command = ["run", "cubic-and-bbr", "--engine", "packet", "--out", str(log)]
+    command += ["--set", "run.duration=5s", "--set", "run.warmup=0s", "--set", "run.replications=1"]
+    assert main([*command, "--set", "probes.flows=[0,2]"]) in {0, 1}
+    assert f"wrote {log}" in capsys.readouterr().err
+    document = json.loads(log.read_text())
+    assert document["qlog_version"] == "0.3"
+    assert [trace["title"] for trace in document["traces"]] == [
+        "cubic-and-bbr, flow 0",
+        "cubic-and-bbr, flow 2",
+    ]
+    for trace in document["traces"]:
+        events = trace["events"]
+        times = [event["time"] for event in events]
+        assert times == sorted(times)
+        assert 4_000 < times[-1] <= 5_000  # ms
+        sent = [event for event in events if event["name"] == "transport:packet_sent"]
+        assert sent[0]["data"]["raw"]["length"] == PAYLOAD
+        windows = [e["data"] for e in events if e["name"] == "recovery:metrics_updated"]
+        assert windows[0]["congestion_window"] == 10 * PAYLOAD
+        assert max(each["bytes_in_flight"] for each in windows) > 10 * PAYLOAD
+
+
+def test_qlog_requires_recorded_flows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "one-path", "--out", str(tmp_path / "run.qlog")]) == 2
+    assert "requires recorded flows; use --set probes.flows=[0]" in capsys.readouterr().err
