@@ -1,12 +1,13 @@
 """Engine packet on networks of links: results per link and class, and what must not matter."""
 
 import math
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import tcpcast
 from tcpcast import Answer, Scenario, networks
-from tcpcast.scenario.routes import expand_short_form
 
 RUN = {"run": {"duration": "20s", "warmup": "4s", "seed": 1}}
 
@@ -127,15 +128,6 @@ def test_a_link_equals_the_short_form() -> None:
     for name in ("goodput_bps", "utilisation", "queue_delay_mean_s", "rtt_mean_s"):
         assert own[name] == pytest.approx(other[name], rel=0.05), name
     assert own["loss_ratio"] == pytest.approx(other["loss_ratio"], rel=0.3)
-
-
-@pytest.mark.parametrize("name", ["cubic-and-bbr", "late-flow", "bufferbloat"])
-def test_the_expanded_short_form_has_the_same_answer(name: str) -> None:
-    short = tcpcast.load(name)
-    expanded = Scenario.from_dict(expand_short_form(short))
-    (own,), (other,) = (tcpcast.run(each, ["packet"]) for each in (expanded, short))
-    for metric in ("goodput_bps", "rtt_mean_s", "utilisation"):
-        assert own[metric] == pytest.approx(other[metric], rel=0.04), metric
 
 
 def test_a_change_of_the_rate_changes_the_goodput() -> None:
@@ -261,3 +253,30 @@ def test_functions_return_networks_that_run(tables: dict[str, Any]) -> None:
     answer = simulate(tables | {"traffic": {"kind": "bulk"}}, run__duration="6s", run__warmup="1s")
     assert answer["goodput_bps"] > 0
     assert (answer.tables["by_link"]["utilisation"] > 0.1).any()
+
+
+@pytest.mark.parametrize("sends", ["server", "client"])
+def test_captures_at_both_ends_show_the_data_of_a_network(tmp_path: Path, sends: str) -> None:
+    captures = [
+        {"link": tap, "file": str(tmp_path / f"{tap}.pcap")} for tap in ("sender", "receiver")
+    ]
+    routes = (
+        {"route": ["core"], "back": []} if sends == "server" else {"route": [], "back": ["core"]}
+    )
+    tables = {
+        "link": {"core": {"rate": "20mbit", "buffer": "40pkt", "loss": "1%"}},
+        "class": [{"name": "all", "flows": 2, "delay": "20ms", "sends": sends, **routes}],
+        "traffic": {"kind": "bulk"},
+        "probes": {"pcap": captures},
+        "run": {"duration": "10s", "warmup": "0s"},
+    }
+    (answer,) = tcpcast.run(Scenario.from_dict(tables), ["packet"])
+    sender, receiver = (
+        tcpcast.trace(tmp_path / f"{tap}.pcap").connections for tap in ("sender", "receiver")
+    )
+    assert len(sender["data_packets"]) == 2
+    sent = answer["send_rate_pps"] * 10
+    assert sender["data_packets"].sum() == pytest.approx(sent, abs=2)
+    lost = sent * answer["loss_ratio"]
+    assert receiver["data_packets"].sum() == pytest.approx(sent - lost, abs=100)
+    assert np.mean(sender["rtt_mean_s"]) == pytest.approx(answer["rtt_mean_s"], rel=0.05)

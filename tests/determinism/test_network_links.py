@@ -26,6 +26,7 @@ MODERN: Config = {
     "pacing": "internal",
     "handshake": "tls13",
     "ecn": False,
+    "socket_buffers": "unlimited",
     "virtual_flows": 1,
 }
 
@@ -95,6 +96,8 @@ NETWORK: Config = {
         of_class({"requests": {**REQUESTS, **ALWAYS}}),
         of_class(PING, tcp=None, flows=1),
     ],
+    "cross": [],
+    "round_loss": None,
     "headline": 0,
     "warmup_ns": SECOND,
     "probes": {
@@ -113,7 +116,7 @@ NETWORK: Config = {
 def test_results_do_not_depend_on_the_number_of_threads() -> None:
     results: list[list[np.ndarray[Any, Any]]] = []
     for threads in (1, 3):
-        run = _native.Simulation.on_links(NETWORK, 3)
+        run = _native.Simulation(NETWORK, 3)
         for until in (5, 8) if threads == 3 else (8,):
             ended = run.advance(transfers=None, until_ns=until * SECOND, threads=threads)
             assert ended == "done"

@@ -9,7 +9,6 @@ import pytest
 from tcpcast import Scenario, ScenarioError
 from tcpcast.engines import answer
 from tcpcast.engines.packet.configuration import make_configuration
-from tcpcast.scenario.routes import expand_short_form
 
 HOME: dict[str, Any] = {
     "link": {
@@ -249,34 +248,51 @@ SHORT: dict[str, Any] = {
 
 def test_the_short_form_is_expanded_to_links_and_routes() -> None:
     short = Scenario.from_dict(SHORT)
-    expanded = Scenario.from_dict(expand_short_form(short))
-    assert list(expanded.links) == [
+    topology = short.topology
+    assert list(topology.links) == [
         "return",
         "ingress-near",
         "bottleneck",
         "ingress-far",
         "egress-far",
     ]
-    assert expanded.links["ingress-near"].each == "sender"
-    assert expanded.links["bottleneck"].jitter == short.network.jitter
-    assert expanded.links["return"].loss == short.network.ack_loss
-    assert expanded.bottleneck.rate == short.bottleneck.rate
-    for own, other in zip(expanded.populations, short.populations, strict=True):
-        # The short form computes the RTT with network.ack, without timestamps.
-        stamps_s = 8 * 12 / short.network.return_bps
-        assert own.rtt_s == pytest.approx(other.rtt_s + stamps_s, abs=2e-9)
-        assert expanded.path(own).loss == short.path(other).loss
-        assert expanded.path(own).capacity_pps == short.path(other).capacity_pps
-        assert expanded.path(own).buffer_pkts == short.path(other).buffer_pkts
+    links = topology.links
+    assert (topology.headline, links["bottleneck"].each) == ("bottleneck", None)
+    assert links["ingress-near"].each == links["egress-far"].each == "sender"
+    assert links["bottleneck"].jitter == short.network.jitter
+    assert (links["return"].rate, links["return"].loss) == (1e6, short.network.ack_loss)
+    assert [routes.route for routes in topology.classes] == [
+        [["ingress-near", "bottleneck"]],
+        [["ingress-far", "bottleneck", "egress-far"]],
+    ]
+    # A packet and its acknowledgement take the base round-trip time on the idle path.
+    for routes, group in zip(topology.classes, short.populations, strict=True):
+        assert routes.back == [["return"]]
+        there = sum(8 * 1500 / links[name].rate for name in routes.route[0])
+        idle_s = there + 8 * 40 / 1e6 + routes.delay_s + routes.back_delay_s
+        assert idle_s == pytest.approx(group.rtt_s, abs=1e-9)
 
 
-def test_new_kinds_of_traffic_expand_the_short_form() -> None:
-    ping = {"name": "ping", "flows": 1, "traffic": {"kind": "ping"}}
-    scenario = Scenario.from_dict(SHORT | {"class": [*SHORT["class"], ping]})
-    assert scenario.links
-    assert "[link.bottleneck]" in scenario.to_toml()
-    faster = scenario.with_changes({"network.bottleneck.rate": "20mbit"})
-    assert faster.bottleneck.rate == 20e6
+def test_a_link_that_only_delays_exists_once_and_links_without_effect_do_not() -> None:
+    network = {
+        "ingress": {"delay": "5ms"},
+        "bottleneck": {"rate": "10mbit", "delay": "10ms"},
+        "egress": {},
+    }
+    scenario = Scenario.from_dict(
+        {k: v for k, v in SHORT.items() if k != "class"}
+        | {
+            "network": network,
+            "traffic": {"kind": "bulk", "flows": 3},
+        }
+    )
+    topology = scenario.topology
+    assert list(topology.links) == ["ingress", "bottleneck"]
+    assert topology.links["ingress"].each is None
+    (routes,) = topology.classes
+    # The acknowledgement takes the same propagation delays, and transmission times without a queue.
+    assert routes.delay_s == 0
+    assert routes.back_delay_s == pytest.approx(0.015 + 8 * 40 / 10e6, abs=1e-12)
 
 
 ONE_LINK: dict[str, Any] = {

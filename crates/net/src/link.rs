@@ -63,6 +63,8 @@ pub struct LinkConfig {
     pub jitter: Option<Jitter>,
     /// Propagation delay.
     pub delay: Nanos,
+    /// Whether the length of the queue is counted even if nothing depends on it.
+    pub counts_queue: bool,
     /// Changes and their times.
     pub changes: Vec<(Nanos, LinkChange)>,
 }
@@ -80,6 +82,7 @@ impl LinkConfig {
             transmitter: AnyTransmitter::ConstantRate(ConstantRate::new(rate_bps)),
             jitter: None,
             delay,
+            counts_queue: false,
             changes: Vec::new(),
         }
     }
@@ -127,7 +130,7 @@ pub struct Link<T> {
     server: Server<T>,
     /// Whether the rate varies, so that transmission takes no time.
     varies: bool,
-    /// Whether the buffer is unlimited.
+    /// Whether the buffer is unlimited, and nobody reads its length.
     is_unbounded: bool,
     jitter: Option<Jitter>,
     /// Departure of the last packet after the jitter, if the order is kept.
@@ -281,7 +284,9 @@ impl<T: Copy> Link<T> {
             loss: config.loss,
             server,
             varies,
-            is_unbounded: limits.packets.is_none() && limits.bytes.is_none(),
+            is_unbounded: limits.packets.is_none()
+                && limits.bytes.is_none()
+                && !config.counts_queue,
             jitter: config.jitter,
             last_departure: 0,
             delay: config.delay,
@@ -332,6 +337,21 @@ impl<T: Copy> Link<T> {
         self.occupancy.add_interval(held, until);
         observer.on_queue_length_interval(id, held, until);
         self.occupancy
+    }
+
+    /// Restarts the queue, the transmitter and the random loss of an idle link.
+    pub(crate) fn restart(&mut self, now: Nanos) {
+        if let Some(policer) = &mut self.policer {
+            policer.fill_bucket();
+        }
+        if let Some(loss) = &mut self.loss {
+            loss.restart_process();
+        }
+        match &mut self.server {
+            Server::Unlimited => (),
+            Server::Fifo { link, .. } => QueuedLink::<()>::reset_when_empty(&mut **link, now),
+            Server::Holding(link) => link.reset_when_empty(now),
+        }
     }
 
     /// Occupancy of the queue up to its last update.

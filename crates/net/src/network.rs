@@ -43,6 +43,12 @@ pub trait NetworkObserver<T> {
     fn on_delivered(&mut self, now: Nanos, payload: T, ecn: Ecn);
     /// A packet that entered a link was dropped there.
     fn on_dropped(&mut self, now: Nanos, link: LinkId, payload: T, cause: DropCause);
+    /// Whether a packet that has entered a link is lost before the queue, in addition to the random
+    /// loss of the link.
+    #[inline(always)]
+    fn loses_packet(&mut self, _link: LinkId, _payload: &T) -> bool {
+        false
+    }
     /// A packet entered a link.
     fn on_entered(&mut self, _now: Nanos, _link: LinkId, _payload: &T) {}
     /// The departure of a packet from the transmitter of a link is known. The packet may still be
@@ -257,6 +263,11 @@ impl<T: Copy> Network<T> {
         waiting + self.pending.iter().count() as u64
     }
 
+    /// Restarts queues, transmitters and random loss of all links; no packet may be in transit.
+    pub fn restart_idle_links(&mut self, now: Nanos) {
+        self.links.iter_mut().for_each(|link| link.restart(now));
+    }
+
     /// Sends a packet over a route at `now`. Events before `now` must have been processed.
     pub fn send(
         &mut self,
@@ -381,6 +392,9 @@ impl<T: Copy> Network<T> {
             let entered = &mut self.links[link as usize];
             entered.counters[class].entered.count_packet(packet.bytes);
             observer.on_entered(time, LinkId(link), &packet.token.payload);
+            if observer.loses_packet(LinkId(link), &packet.token.payload) {
+                return self.drop_packet(time, packet, DropCause::Random, observer);
+            }
             match entered.enter(LinkId(link), time, packet, &mut self.dropped, observer) {
                 Entry::Served(service) => {
                     entered.sojourns = entered.sojourns.wrapping_add(service.leaves - time);

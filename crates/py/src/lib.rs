@@ -41,14 +41,18 @@ struct Simulation {
     class_count: usize,
     /// Pairs of link and class of a network of links.
     link_classes: Vec<(usize, usize)>,
-    /// Configuration of a run that may record captures.
-    config: Option<RunConfig>,
+    config: AnyConfig,
 }
 
 impl Simulation {
     fn new_run(runs: Replications, config: RunConfig) -> Self {
         let class_count = config.classes.len();
-        Self { runs, class_count, link_classes: Vec::new(), config: Some(config) }
+        Self {
+            runs,
+            class_count,
+            link_classes: Vec::new(),
+            config: AnyConfig::Road(Box::new(config)),
+        }
     }
 }
 
@@ -75,31 +79,18 @@ enum WaitEndReason {
 impl Simulation {
     /// Create `replications` runs of a configuration, given as plain data.
     #[new]
-    fn new(
-        py: Python<'_>,
-        config: ConfigFromPython<RunConfig>,
-        replications: u32,
-    ) -> PyResult<Self> {
+    fn new(py: Python<'_>, config: AnyConfig, replications: u32) -> PyResult<Self> {
         import_numpy(py)?;
-        let ConfigFromPython(config) = config;
-        Ok(Self::new_run(Replications::new(&config, replications), config))
-    }
-
-    /// Create `replications` runs on a network of links, given as plain data.
-    #[classmethod]
-    fn on_links(
-        _class: &Bound<'_, PyType>,
-        py: Python<'_>,
-        config: ConfigFromPython<NetworkConfig>,
-        replications: u32,
-    ) -> PyResult<Self> {
-        import_numpy(py)?;
-        let ConfigFromPython(config) = config;
-        Ok(Self {
-            class_count: config.classes.len(),
-            link_classes: config.link_classes(),
-            runs: create_network_replications(&config, replications),
-            config: None,
+        Ok(match config {
+            AnyConfig::Road(config) => {
+                Self::new_run(Replications::new(&config, replications), *config)
+            }
+            AnyConfig::Links(config) => Self {
+                class_count: config.classes.len(),
+                link_classes: config.link_classes(),
+                runs: create_network_replications(&config, replications),
+                config: AnyConfig::Links(config),
+            },
         })
     }
 
@@ -405,8 +396,10 @@ impl Simulation {
     fn begin_capture(&mut self, index: usize, path: PathBuf) -> PyResult<()> {
         let file = BufWriter::new(File::create(path)?);
         let capture = self.runs.capture_mut(index).ok_or_else(missing_capture_error)?;
-        let config = self.config.as_ref().ok_or_else(missing_capture_error)?;
-        let connection_properties = config.connection_properties(capture.tap());
+        let connection_properties = match &self.config {
+            AnyConfig::Road(config) => config.connection_properties(capture.tap()),
+            AnyConfig::Links(config) => config.connection_properties(capture.tap()),
+        };
         Ok(capture.start_writing_to(Box::new(file), connection_properties)?)
     }
 
@@ -521,16 +514,30 @@ fn conservation_error(error: tcpcast_sim::ConservationError) -> PyErr {
     PyRuntimeError::new_err(error.to_string())
 }
 
-/// Return the approximate memory of `replications` replications of a configuration in bytes.
-#[pyfunction]
-fn run_bytes(config: ConfigFromPython<RunConfig>, replications: u32) -> u64 {
-    tcpcast_sim::run_bytes(&config.0, replications)
+/// A configuration of one road, or of a network of links.
+enum AnyConfig {
+    Road(Box<RunConfig>),
+    Links(Box<NetworkConfig>),
 }
 
-/// Return the approximate memory of `replications` replications on a network of links in bytes.
+impl FromPyObject<'_, '_> for AnyConfig {
+    type Error = PyErr;
+
+    fn extract(data: Borrowed<'_, '_, PyAny>) -> PyResult<Self> {
+        if data.contains("links")? {
+            return Ok(Self::Links(Box::new(data.extract::<ConfigFromPython<NetworkConfig>>()?.0)));
+        }
+        Ok(Self::Road(Box::new(data.extract::<ConfigFromPython<RunConfig>>()?.0)))
+    }
+}
+
+/// Return the approximate memory of `replications` replications of a configuration in bytes.
 #[pyfunction]
-fn network_run_bytes(config: ConfigFromPython<NetworkConfig>, replications: u32) -> u64 {
-    estimate_network_bytes(&config.0, replications)
+fn run_bytes(config: AnyConfig, replications: u32) -> u64 {
+    match config {
+        AnyConfig::Road(config) => tcpcast_sim::run_bytes(&config, replications),
+        AnyConfig::Links(config) => estimate_network_bytes(&config, replications),
+    }
 }
 
 /// The compiled part of tcpcast.
@@ -552,7 +559,6 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("GOODPUT_BUCKETS", (OCTAVES, BUCKETS_PER_OCTAVE))?;
     module.add("TIMEOUT_KINDS", TIMEOUT_KINDS.to_vec())?;
     module.add_function(wrap_pyfunction!(run_bytes, module)?)?;
-    module.add_function(wrap_pyfunction!(network_run_bytes, module)?)?;
     module.add_function(wrap_pyfunction!(distributions::student_quantile, module)?)?;
     module.add_function(wrap_pyfunction!(distributions::student_tail_probability, module)?)?;
     module.add_function(wrap_pyfunction!(distributions::gamma_quantile, module)?)?;

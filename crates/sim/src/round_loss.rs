@@ -109,6 +109,24 @@ impl RoundLoss {
         }
     }
 
+    /// Whether the packet that a source sends now is lost, if packets reach the bottleneck in the
+    /// order in which they are sent.
+    pub(crate) fn loses_sent_packet(&mut self, source: u32, connection: u32, number: u32) -> bool {
+        let index = source as usize;
+        if index >= self.flows.len() {
+            self.flows.resize_with(index + 1, FlowRoundLoss::default);
+        }
+        self.flows[index].rounds.on_sent(connection, number);
+        self.loses_next_packet(source)
+    }
+
+    /// Handles an acknowledgement; `next` is the first unacknowledged packet.
+    pub(crate) fn on_acknowledged(&mut self, source: u32, connection: u32, next: u32) {
+        if let Some(flow) = self.flows.get_mut(source as usize) {
+            flow.rounds.on_acknowledged(connection, next);
+        }
+    }
+
     /// Records that the packet that `source` sent last was lost before it reached the bottleneck.
     pub(crate) fn on_loss_before_bottleneck(&mut self, source: u32) {
         self.flows[source as usize].rounds.remove_last_sent();

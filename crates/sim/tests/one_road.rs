@@ -8,6 +8,7 @@ mod conversion;
 
 use conversion::network_of_one_road;
 use tcpcast_sim::clock::{MILLISECOND, SECOND};
+use tcpcast_sim::cross::{ArrivalProcess, CrossConfig};
 use tcpcast_sim::flows::create_network_replications;
 use tcpcast_sim::probe::{ClassCell, ProbeConfig};
 use tcpcast_sim::queue::disciplines::{self, CodelConfig, FqCodelConfig};
@@ -17,8 +18,8 @@ use tcpcast_sim::{
     LinkLossConfig, LossModel, OnOffInitialState, Replications, ReturnLinkConfig, RunConfig,
     RunControl, RunLimit, SizeRounding, Traffic,
 };
-use tcpcast_tcp::TcpConfig;
 use tcpcast_tcp::modern::{HandshakeKind, ModernTcpConfig, Preset, Stack};
+use tcpcast_tcp::{FileSize, TcpConfig};
 
 const REPLICATIONS: u32 = 8;
 
@@ -159,4 +160,24 @@ fn one_road_and_network_of_links_agree() {
     };
     let with_return = RunConfig { return_link: Some(return_link), ..cubic(classes) };
     assert_agreement("return link", &with_return, 0.05);
+}
+
+#[test]
+fn special_traffic_and_losses_agree() {
+    let cubic = |classes| road(Preset::LinuxCubic, HandshakeKind::None, classes);
+    let stream = CrossConfig {
+        stage: 0,
+        bin: SECOND,
+        bins: 1,
+        series: 1,
+        process: ArrivalProcess::Poisson { rate: 400.0 },
+    };
+    let crossed = RunConfig { cross: vec![stream], ..cubic(vec![class(4, bulk())]) };
+    assert_agreement("cross traffic", &crossed, 0.05);
+    let loss = Some(LinkLossConfig::before_queue(BottleneckLoss::RestOfRound(0.01)));
+    let rounds = RunConfig { loss, ..cubic(vec![class(4, bulk())]) };
+    assert_agreement("correlated loss", &rounds, 0.06);
+    let sizes = [1, 30, 200].map(FileSize::of_full_packets).to_vec();
+    let isolated = cubic(vec![class(0, Traffic::Transfers { sizes })]);
+    assert_agreement("isolated transfers", &RunConfig { warmup: 0, ..isolated }, 0.04);
 }

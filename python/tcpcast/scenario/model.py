@@ -49,13 +49,14 @@ from tcpcast.scenario.queue import FairQueue
 from tcpcast.scenario.return_path import RETURN
 from tcpcast.scenario.routes import (
     NETWORK_KEYS,
+    Topology,
     add_buffers,
-    expand_short_form,
     find_headline,
     find_network_errors,
     find_route_errors,
     make_route,
     make_routed_population,
+    make_topology,
     view_path,
 )
 from tcpcast.scenario.run import Run
@@ -73,7 +74,7 @@ from tcpcast.scenario.table import (
 )
 from tcpcast.scenario.tcp import Tcp
 from tcpcast.scenario.toml import write_toml
-from tcpcast.scenario.traffic import MAX_SOURCES, Bulk, FlowTraffic, OnOff, Traffic, Transfers
+from tcpcast.scenario.traffic import MAX_SOURCES, Bulk, OnOff, Traffic, Transfers
 
 
 def add_required_tables_to_schema(schema: dict[str, Any]) -> None:
@@ -265,13 +266,6 @@ class Scenario(Table):
                 "scenario: tables are nested too deeply; use fewer levels"
             ) from None
         self._input = _ScenarioInput(source, folder)
-        needs_links = any(
-            isinstance(group.traffic, FlowTraffic)
-            or (group.tcp.control == "prague" and not isinstance(group.traffic, Transfers))
-            for group in self.populations
-        )
-        if not self.links and needs_links:
-            self._read_tables(expand_short_form(self), folder)
 
     @model_validator(mode="before")
     @classmethod
@@ -375,6 +369,11 @@ class Scenario(Table):
         if not rates or math.isinf(self.bottleneck.rate_bps):
             return None
         return 8 * usual * math.fsum(rates) / self.bottleneck.rate_bps
+
+    @functools.cached_property
+    def topology(self) -> Topology:
+        """All links and the routes of the classes, in which the short form is expanded."""
+        return make_topology(self)
 
     @functools.cached_property
     def headline(self) -> str:

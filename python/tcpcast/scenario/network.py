@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Self
+from typing import Any, Self
 
 from pydantic import (
     Field,
@@ -15,6 +15,7 @@ from tcpcast import units
 from tcpcast.scenario.hops import Hop, find_hop_errors, find_measured_hop
 from tcpcast.scenario.jitter import JitterRule
 from tcpcast.scenario.link import Link
+from tcpcast.scenario.links import NetworkLink
 from tcpcast.scenario.loss import Loss, LossRule, RestOfRound, add_ratio_to_schema
 from tcpcast.scenario.path import PathLink
 from tcpcast.scenario.quantities import (
@@ -138,6 +139,16 @@ class Network(Table):
         return self.return_link.buffer.packets(
             packet_bytes=self.ack, rate_bps=self.return_link.rate, rtt_s=self.rtt_s
         )
+
+    def return_as_link(self) -> NetworkLink:
+        """Return the link that the acks share, with their loss."""
+        own: dict[str, Any] = {}
+        if self.return_link is not None:
+            link = self.return_link
+            own = {"rate_rule": link.rate, "buffer": link.buffer, "queue": link.queue}
+        if self.ack_loss is not None:
+            own["loss_rule"] = self.ack_loss
+        return NetworkLink.model_construct(None, **own)
 
     @property
     def bottleneck(self) -> Link:

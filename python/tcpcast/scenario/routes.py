@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from tcpcast import units
-from tcpcast.scenario.classes import (
-    COUNT_KEYS,
-    Population,
-    get_ack_bytes,
-    get_packet_bytes,
-)
+from tcpcast.scenario.classes import Population, get_ack_bytes, get_packet_bytes
 from tcpcast.scenario.link import Link
-from tcpcast.scenario.links import SENDER
+from tcpcast.scenario.links import SENDER, NetworkLink
 from tcpcast.scenario.path import PathLink, PathView
+from tcpcast.scenario.return_path import RETURN
 from tcpcast.scenario.table import did_you_mean_text, make_error_at, prepend_location
 from tcpcast.scenario.traffic import Messages, Ping, Requests, Stream, Transfers
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from pydantic_core import InitErrorDetails
 
@@ -148,55 +144,91 @@ def _find_keys_without_links(scenario: Scenario) -> Errors:
         yield make_error_at("a site needs [link.NAME] tables; leave it out", "site", name)
 
 
-def expand_short_form(scenario: Scenario) -> dict[str, Any]:
-    """Return the tables of a scenario with one bottleneck or hops, as links and routes.
+@dataclass(frozen=True, slots=True)
+class ClassRoutes:
+    """Routes of a class, and the delays of the rest of the path behind their last links.
 
-    As in the short form, acks queue only on a return link; on the other links they only take their
-    transmission time, which is part of ``back_delay``.
+    ``route`` leads from the server to the client and ``back`` from the client to the server; each
+    has several equal routes, of which a hash chooses one per connection.
     """
-    network, tables = scenario.network, scenario.resolved()
-    links: dict[str, dict[str, Any]] = {}
-    back = ["return"] if network.has_return else []
+
+    route: list[list[str]]
+    back: list[list[str]]
+    delay_s: float
+    back_delay_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Topology:
+    """All links by name, their buffers in packets, the routes of each class, and the headline."""
+
+    links: Mapping[str, NetworkLink]
+    buffers_pkts: Mapping[str, float]
+    classes: list[ClassRoutes]
+    headline: str
+
+
+def make_topology(scenario: Scenario) -> Topology:
+    """Return the links and routes of a scenario of either form."""
+    if not scenario.links:
+        return expand_short_form(scenario)
+    classes = []
+    for entry, group in zip(scenario.classes, scenario.populations, strict=True):
+        rest_s = rest_delays_s(group)
+        delays_s = rest_s[::-1] if group.sends == "client" else rest_s
+        classes.append(ClassRoutes(entry.route or [[]], entry.back or [[]], *delays_s))
+    buffers = link_buffers(scenario, scenario.populations)
+    return Topology(scenario.links, buffers, classes, scenario.headline)
+
+
+def expand_short_form(scenario: Scenario) -> Topology:
+    """Return one bottleneck or hops, access links and return link as links and routes.
+
+    Acks queue only on a return link; on the other links they only take their transmission time,
+    which is part of ``back_delay_s``.
+    """
+    network = scenario.network
+    links: dict[str, NetworkLink] = {}
+    buffers: dict[str, float] = {}
+    classes = []
     if network.has_return:
-        own = network.return_link
-        links["return"] = {} if own is None else own.model_dump(by_alias=True, exclude_none=True)
-        if network.ack_loss is not None:
-            links["return"]["loss"] = network.ack_loss.model_dump()
-    entries = tables.get("class") or [{"name": "all"}]
-    for entry, group in zip(entries, scenario.populations, strict=True):
-        route = {}
+        links[RETURN] = network.return_as_link()
+        buffers[RETURN] = network.return_buffer_acks
+    for group in scenario.populations:
+        route = []
         for on in group.route:
-            table = on.link.model_dump(by_alias=True, exclude_none=True, exclude_defaults=True)
-            table = {key: table[key] for key in Link.fields_by_key() if key in table}
-            if table or on.measured:
-                is_end = on.link in (group.ingress, group.egress)
-                name = f"{on.name}-{group.name}" if is_end and scenario.classes else on.name
-                route[name] = table if on.shared else table | {"each": SENDER}
-            if on.measured and network.jitter is not None:
-                route[on.name]["jitter"] = tables["network"]["jitter"]
-        links |= route
+            link = on.link
+            if not (on.measured or link.delay or link.loss or math.isfinite(link.rate)):
+                continue
+            is_end = link in (group.ingress, group.egress)
+            name = f"{on.name}-{group.name}" if is_end and scenario.classes else on.name
+            is_single = on.shared or not (link.loss or math.isfinite(link.rate))
+            own = {
+                "each": None if is_single else SENDER,
+                "jitter": network.jitter if on.measured else None,
+            }
+            links[name] = NetworkLink.model_construct(None, **_fields_of(link), **own)
+            buffers[name] = on.buffer_pkts
+            route.append(name)
         delay_s = math.fsum(on.link.delay or 0.0 for on in group.route)
         ack_s = math.fsum(
             8 * network.ack / on.link.serial_bps
             for on in group.route
             if not (on.measured and network.return_link)
         )
-        key = COUNT_KEYS.get(group.traffic.kind)
-        if key is not None:
-            entry[key] = group.count
-            entry.get("traffic", tables["traffic"]).pop(key, None)
-        for name in ("ingress", "egress", "rtt"):
-            entry.pop(name, None)
-        entry |= {
-            "route": list(route),
-            "back": back,
-            "delay": units.format_duration(max(0.0, round(group.forward_delay_s - delay_s, 9))),
-            "back_delay": units.format_duration(round(group.return_delay_s + ack_s, 9)),
-        }
-    kept = {key: tables["network"][key] for key in NETWORK_KEYS if key in tables["network"]}
-    headline = {"link": scenario.measured.name} if scenario.measured.name in links else {}
-    changed = {"network": kept, "link": links, "class": entries}
-    return tables | changed | {"probes": tables["probes"] | headline}
+        classes.append(
+            ClassRoutes(
+                [route],
+                [[RETURN] if network.has_return else []],
+                group.forward_delay_s - delay_s,
+                group.return_delay_s + ack_s,
+            )
+        )
+    return Topology(links, buffers, classes, scenario.measured.name)
+
+
+def _fields_of(link: Link) -> dict[str, Any]:
+    return {name: getattr(link, name) for name in Link.model_fields}
 
 
 def _find_short_form_keys(scenario: Scenario) -> Errors:

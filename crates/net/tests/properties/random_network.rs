@@ -67,6 +67,7 @@ impl LinkPlan {
             transmitter,
             jitter,
             delay: self.delay,
+            counts_queue: false,
             changes: changes.collect(),
         }
     }

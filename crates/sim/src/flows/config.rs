@@ -1,6 +1,7 @@
 //! Configuration of a run on a network of links: plain numbers, which the caller has validated.
 
 use crate::clock::Nanos;
+use crate::cross::ArrivalProcess;
 use crate::jitter::JitterConfig;
 use crate::loss::LinkLossConfig;
 use crate::probe::{LINK_CLASS_CELLS, LINK_TOTAL_CELLS, ProbeConfig};
@@ -250,6 +251,18 @@ impl FlowClassConfig {
     }
 }
 
+/// Cross traffic on each instance of a link.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CrossStreamConfig {
+    /// Number of the link.
+    pub link: usize,
+    /// Bytes of a packet, headers included.
+    pub packet_bytes: u32,
+    /// Arrival process.
+    pub process: ArrivalProcess,
+}
+
 /// Configuration of a run on a network of links.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -262,6 +275,11 @@ pub struct NetworkConfig {
     pub sites: Vec<SiteConfig>,
     /// Classes of sources.
     pub classes: Vec<FlowClassConfig>,
+    /// Streams of cross traffic.
+    pub cross: Vec<CrossStreamConfig>,
+    /// Probability of correlated loss on the headline link: if a packet of a round of a flow is
+    /// lost, the rest of the round is lost too.
+    pub round_loss: Option<f64>,
     /// Link whose packets the counters of the bottleneck count.
     pub headline: usize,
     /// Duration of the warm-up, which the statistics exclude.

@@ -2,6 +2,7 @@
 
 use super::FlowSimulation;
 use super::config::NetworkConfig;
+use super::cross::cross_class;
 use crate::conservation::ConservationError;
 use crate::probe::{ClassCell, Probes};
 use crate::queue::LinkLoad;
@@ -120,8 +121,8 @@ impl FlowSimulation {
         let on_links = self.network.packets_on_links();
         for (link, state) in self.network.links() {
             let mut packets = [0; 3];
-            for class in 0..self.classes.len() {
-                let counters = state.counters(class as u16);
+            for class in 0..=cross_class(&self.config) {
+                let counters = state.counters(class);
                 packets[0] += counters.entered.packets;
                 packets[1] += counters.left.packets;
                 packets[2] += counters.dropped_packets();

@@ -128,7 +128,9 @@ impl FlowClass {
         });
         let is_endless = !matches!(
             class.traffic,
-            FlowTraffic::Files(Traffic::OnOff { .. } | Traffic::Arrivals { .. })
+            FlowTraffic::Files(
+                Traffic::OnOff { .. } | Traffic::Arrivals { .. } | Traffic::Transfers { .. }
+            )
         );
         let statistics = match is_endless {
             true if config.probes.report_at.is_empty() => DeliveredStatistics::Packets,

@@ -70,7 +70,14 @@ impl SegmentSink for FlowSink<'_> {
         parcel.of = self.record.interval();
         parcel.content = ParcelContent::Segment;
         parcel.to = other_end(self.end) as u8;
-        (parcel.is_data, parcel.counts) = (is_data, counts);
+        (parcel.is_data, parcel.counts, parcel.is_lost) = (is_data, counts, false);
+        if let Some(losses) = &mut self.wire.round_losses {
+            parcel.is_lost = counts && losses.loses_sent_packet(self.flow, self.connection, number);
+        }
+        if let Some(taps) = &mut self.wire.taps {
+            parcel.serial = taps.next_serial(self.flow, self.end);
+            self.wire.report_sent(token, self.end);
+        }
         let flow = flow_number(self.flow, self.end);
         let packet = Packet::new(token, flow, bytes).with_ecn(ecn);
         self.network.send(self.now, self.route, packet, self.wire);
@@ -97,6 +104,9 @@ impl FlowSimulation {
     /// Processes a packet that has reached its host.
     #[inline(always)]
     fn process_delivery(&mut self, index: u32, ecn: Ecn) {
+        if self.wire.taps.is_some() {
+            self.wire.report_delivered(index, ecn);
+        }
         let Wire { parcels, probes, .. } = &mut self.wire;
         let parcel = parcels.remove(index, ecn);
         let (flow, to) = (parcel.flow as usize, usize::from(parcel.to));
@@ -120,9 +130,12 @@ impl FlowSimulation {
         }
         let listener = &mut SenderListener::new(probes, &mut state.record, parcel.flow);
         let outcome = endpoint.on_segment(self.now, &parcel.segment, tcp, listener);
-        let Parcel { counts, number, segment: Segment { len, .. }, .. } = *parcel;
+        let Parcel { counts, connection, number, segment: Segment { len, .. }, .. } = *parcel;
         if counts {
             self.count_delivery(flow, to, number, len, outcome.has_new_data);
+        } else if let (true, Some(losses)) = (class.sends[to], &mut self.wire.round_losses) {
+            let next = endpoint.acked_packets() as u32 + 1;
+            losses.on_acknowledged(flow as u32, connection, next);
         }
         self.respond_to_segment(flow, to, outcome.opened, outcome.has_new_data);
     }
@@ -259,6 +272,7 @@ impl FlowSimulation {
             FlowTimer::Arrival => self.begin_arriving_transfer(flow),
             FlowTimer::Application => self.on_application_timer(flow, end),
             FlowTimer::Stop => self.stop_flow(flow),
+            FlowTimer::Cross => self.send_cross_packet(flow),
         }
         if !self.wire.dropped.is_empty() {
             self.process_drops();
@@ -331,7 +345,7 @@ impl FlowSimulation {
     #[inline(never)]
     fn process_message(&mut self, parcel: &Parcel) {
         match parcel.content {
-            ParcelContent::Segment => (),
+            ParcelContent::Segment | ParcelContent::Cross => (),
             ParcelContent::Message => self.on_message(parcel),
             ParcelContent::Ping => self.on_ping(parcel),
         }

@@ -1,6 +1,8 @@
 //! Instances of the configured links, and routes over them.
 
-use super::config::{LinkChangeConfig, LinkInstances, NetworkConfig, NetworkLinkConfig};
+use super::config::{
+    FlowClassConfig, LinkChangeConfig, LinkInstances, NetworkConfig, NetworkLinkConfig,
+};
 use super::parcel::{CLIENT, SERVER};
 use crate::clock::{Nanos, seconds_to_nanos, transmission_time};
 use crate::probe::{LINK_CLASS_CELLS, LINK_TOTAL_CELLS, LinkTotalCell};
@@ -56,6 +58,9 @@ pub struct NetworkLinks {
     /// Route sets by class and member; by source if a route has a link of each sender.
     sets: Vec<RouteSet>,
     set_of_member: Vec<Vec<Option<u32>>>,
+    /// Links created since the last call of [`NetworkLinks::take_new_instances`]: number in the
+    /// configuration, source or member, and link.
+    new_instances: Vec<(usize, u32, LinkId)>,
 }
 
 impl NetworkLinks {
@@ -69,12 +74,19 @@ impl NetworkLinks {
             instances: vec![Vec::new(); config.links.len()],
             sets: Vec::new(),
             set_of_member: vec![Vec::new(); config.classes.len()],
+            new_instances: Vec::new(),
         }
     }
 
     /// Instances of a configured link.
     pub fn instances_of(&self, declared: usize) -> impl Iterator<Item = LinkId> + '_ {
         self.instances[declared].iter().flatten().copied()
+    }
+
+    /// Takes the links created since the last call: number in the configuration, source or member,
+    /// and link.
+    pub(super) fn take_new_instances(&mut self) -> Vec<(usize, u32, LinkId)> {
+        std::mem::take(&mut self.new_instances)
     }
 
     /// A route set.
@@ -150,8 +162,11 @@ impl NetworkLinks {
                 let (seed, declared) = (self.config.seed, declared as u32);
                 RandomStream::for_entity_at_hop(seed, self.replication, declared, purpose, key)
             };
-            let id = network.add_link(link_config(config, now, stream));
+            let mut link = link_config(config, now, stream);
+            link.counts_queue = declared == self.config.headline;
+            let id = network.add_link(link);
             on_new(network, id, declared);
+            self.new_instances.push((declared, key, id));
             id
         })
     }
@@ -206,20 +221,37 @@ fn class_cells(counters: &LinkCounters) -> [u64; LINK_CLASS_CELLS.len()] {
     ]
 }
 
-/// Round-trip time of packets of `bytes` over the first route of each direction without queueing.
+/// Round-trip time of packets of `ack_bytes` over the first route of each direction without
+/// queueing.
 pub(crate) fn unloaded_rtt(config: &NetworkConfig, class: usize) -> Nanos {
     let class = &config.classes[class];
-    let over = |route: &[usize]| -> Nanos {
-        let time = |link: &NetworkLinkConfig| {
-            let rate = match link.rate {
-                LinkRate::Constant(rate) => rate,
-                LinkRate::Bucket(_) | LinkRate::Opportunities(_) => None,
-            };
-            transmission_time(class.ack_bytes, rate) + link.delay
-        };
-        route.iter().map(|link| time(&config.links[*link])).sum()
-    };
-    over(&class.routes[SERVER]) + class.delay + over(&class.back[0]) + class.back_delay
+    let times = [&class.routes[0], &class.back[0]].map(|way| config.time_over(class, way));
+    times[0] + class.delay + times[1] + class.back_delay
+}
+
+impl NetworkLinkConfig {
+    /// Transmission time of a packet of `bytes` that does not wait.
+    pub(super) fn transmission_time(&self, bytes: u32) -> Nanos {
+        match self.rate {
+            LinkRate::Constant(rate) => transmission_time(bytes, rate),
+            LinkRate::Bucket(_) | LinkRate::Opportunities(_) => 0,
+        }
+    }
+}
+
+impl NetworkConfig {
+    /// Time of a packet of `ack_bytes` over links without queueing.
+    pub(super) fn time_over(&self, class: &FlowClassConfig, links: &[usize]) -> Nanos {
+        let links = links.iter().map(|link| &self.links[*link]);
+        links.map(|link| link.transmission_time(class.ack_bytes) + link.delay).sum()
+    }
+}
+
+impl FlowClassConfig {
+    /// Routes of the packets that an end sends.
+    pub(super) fn ways_from(&self, end: usize) -> &[Vec<usize>] {
+        if end == SERVER { &self.routes } else { &self.back }
+    }
 }
 
 /// Whether several packets of a connection of a class can reach an end at the same time, because no
@@ -268,6 +300,7 @@ fn link_config(
         transmitter: link.rate.create_transmitter(),
         jitter,
         delay: link.delay,
+        counts_queue: false,
         changes: Vec::new(),
     };
     for (index, timed) in (1..).zip(&link.changes) {

@@ -13,6 +13,7 @@
 mod apps;
 mod config;
 mod counters;
+mod cross;
 mod flow;
 mod hosts;
 mod links;
@@ -20,12 +21,13 @@ mod memory_estimate;
 mod parcel;
 mod sessions;
 mod setup;
+mod taps;
 mod wire;
 
 pub use config::{
-    FlowClassConfig, FlowTraffic, LinkChangeConfig, LinkInstances, MessageTraffic, NetworkConfig,
-    NetworkLinkConfig, PingTraffic, RequestTraffic, SendingEnds, SiteConfig, StreamTraffic,
-    TimedChange,
+    CrossStreamConfig, FlowClassConfig, FlowTraffic, LinkChangeConfig, LinkInstances,
+    MessageTraffic, NetworkConfig, NetworkLinkConfig, PingTraffic, RequestTraffic, SendingEnds,
+    SiteConfig, StreamTraffic, TimedChange,
 };
 
 pub use links::{NetworkLinks, RouteSet, RouteUser};
@@ -34,10 +36,11 @@ pub use memory_estimate::estimate_network_bytes;
 use crate::clock::{NEVER, Nanos};
 use crate::conservation::ConservationError;
 use crate::event_queue::timer_wheel::TimerWheel;
-use crate::probe::{Probes, SourceRecord};
+use crate::probe::{Probes, SimulatedCapture, SourceRecord};
 use crate::random::RandomStream;
 use crate::replication::{Replication, Replications, RunLimit, RunWatch, StopReason};
 use crate::traffic::SizeOffTimeCoupling;
+use cross::CrossStream;
 use flow::{Flow, FlowClass};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -61,6 +64,8 @@ enum FlowTimer {
     Stop,
     /// Next packet of a paced sender.
     Pacing,
+    /// Next packet of a stream of cross traffic; the number is that of the stream.
+    Cross,
 }
 
 /// Timers by their number; the length is a power of two.
@@ -72,7 +77,7 @@ const FLOW_TIMERS: [FlowTimer; 8] = [
     FlowTimer::Application,
     FlowTimer::Stop,
     FlowTimer::Pacing,
-    FlowTimer::Pacing,
+    FlowTimer::Cross,
 ];
 
 /// Pending timers.
@@ -106,6 +111,8 @@ impl Timers {
 struct ClassArrivals {
     gaps: RandomStream,
     sizes: RandomStream,
+    /// Number of started transfers.
+    started: usize,
     /// Flows without a transfer, longest idle first.
     idle: VecDeque<u32>,
 }
@@ -125,6 +132,7 @@ pub struct FlowSimulation {
     classes: Vec<FlowClass>,
     timers: Timers,
     arrivals: Vec<ClassArrivals>,
+    cross: Vec<CrossStream>,
     coupling: SizeOffTimeCoupling,
     now: Nanos,
     /// Events after this time are not processed yet.
@@ -144,12 +152,13 @@ pub struct FlowSimulation {
 }
 
 /// Creates `count` replications of a run on a network of links. Only the first replication records
-/// traces.
+/// traces and captures.
 #[must_use]
 pub fn create_network_replications(config: &NetworkConfig, count: u32) -> Replications {
     let first = Arc::new(config.clone());
     let mut others = config.clone();
     others.probes.traced.clear();
+    others.probes.captures.clear();
     let others = Arc::new(others);
     Replications::from_fn(count, move |number| {
         let config = if number == 0 { &first } else { &others };
@@ -203,6 +212,10 @@ impl Replication for FlowSimulation {
 
     fn is_measuring(&self) -> bool {
         self.measuring
+    }
+
+    fn capture_mut(&mut self, index: usize) -> Option<&mut SimulatedCapture> {
+        self.wire.probes.captures.get_mut(index)
     }
 
     fn records(&self) -> Box<dyn Iterator<Item = &SourceRecord> + '_> {

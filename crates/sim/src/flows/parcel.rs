@@ -26,6 +26,8 @@ pub(crate) enum ParcelContent {
     Message,
     /// An echo request, or its echo.
     Ping,
+    /// Cross traffic; the flow and number are those of the stream.
+    Cross,
 }
 
 /// A packet in the network.
@@ -42,12 +44,16 @@ pub(crate) struct Parcel {
     pub number: u32,
     pub of: ClassAndSizeInterval,
     pub content: ParcelContent,
+    /// IP identification, if the run writes captures.
+    pub serial: u16,
     /// End to which the packet is sent.
     pub to: u8,
     /// Whether a packet of the end that sends data; acknowledgements do not count.
     pub is_data: bool,
     /// Whether the packet contains data of the application.
     pub counts: bool,
+    /// Whether correlated loss loses the packet on the headline link.
+    pub is_lost: bool,
 }
 
 /// All packets in the network.

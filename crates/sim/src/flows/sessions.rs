@@ -4,7 +4,7 @@ use super::config::FlowTraffic;
 use super::parcel::{CLIENT, SERVER};
 use super::{FlowSimulation, FlowTimer};
 use crate::clock::seconds_to_nanos;
-use crate::traffic::{FileSize, Traffic};
+use crate::traffic::{FileSize, TRANSFER_GAP, Traffic};
 
 impl FlowSimulation {
     /// Starts the next file of a flow, its endless data, or its application.
@@ -151,9 +151,14 @@ impl FlowSimulation {
                 let due = now + seconds_to_nanos(seconds);
                 self.timers.set(FlowTimer::Start, flow, SERVER, due);
             }
-            FlowTraffic::Files(Traffic::Arrivals { .. }) => {
+            FlowTraffic::Files(
+                traffic @ (Traffic::Arrivals { .. } | Traffic::Transfers { .. }),
+            ) => {
                 probes.record_single_transfer_end(now, &state.record);
                 self.arrivals[class].idle.push_back(flow as u32);
+                if matches!(traffic, Traffic::Transfers { .. }) {
+                    self.timers.set(FlowTimer::Arrival, class, SERVER, now + TRANSFER_GAP);
+                }
             }
             _ => (),
         }
@@ -164,16 +169,28 @@ impl FlowSimulation {
 
     /// Starts a transfer of a class on an idle or new flow.
     pub(super) fn begin_arriving_transfer(&mut self, class: usize) {
-        let FlowTraffic::Files(Traffic::Arrivals { gap, size, rounding }) =
-            &self.classes[class].traffic
-        else {
-            return;
-        };
         let arrivals = &mut self.arrivals[class];
-        let file = rounding.round_to_file_size(size.draw_value(&mut arrivals.sizes));
-        let next = self.now + seconds_to_nanos(gap.draw_value(&mut arrivals.gaps));
+        let file = match &self.classes[class].traffic {
+            FlowTraffic::Files(Traffic::Arrivals { gap, size, rounding }) => {
+                let file = rounding.round_to_file_size(size.draw_value(&mut arrivals.sizes));
+                let next = self.now + seconds_to_nanos(gap.draw_value(&mut arrivals.gaps));
+                self.timers.set(FlowTimer::Arrival, class, SERVER, next);
+                file
+            }
+            FlowTraffic::Files(Traffic::Transfers { sizes }) => {
+                // A spurious retransmission may still be in flight after its transfer.
+                if self.network.packets_in_transit() > 0 {
+                    let next = self.now + TRANSFER_GAP;
+                    return self.timers.set(FlowTimer::Arrival, class, SERVER, next);
+                }
+                self.network.restart_idle_links(self.now);
+                let file = sizes[arrivals.started % sizes.len()];
+                arrivals.started += 1;
+                file
+            }
+            _ => return,
+        };
         let idle = arrivals.idle.pop_front();
-        self.timers.set(FlowTimer::Arrival, class, SERVER, next);
         let flow = match idle {
             Some(flow) => flow as usize,
             None if self.has_too_many_flows() => {

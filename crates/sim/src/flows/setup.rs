@@ -5,6 +5,7 @@ use super::config::{FlowTraffic, NetworkConfig};
 use super::flow::{Flow, FlowClass, data_ends};
 use super::links::{NetworkLinks, RouteUser};
 use super::parcel::{CLIENT, SERVER};
+use super::taps::Taps;
 use super::wire::{ClassHostDelay, FlowHeader, LinkRole, Wire, other_end};
 use super::{ClassArrivals, FlowSimulation, FlowTimer, MAX_CONCURRENT, Timers, counters};
 use crate::clock::{Nanos, seconds_to_nanos};
@@ -12,7 +13,8 @@ use crate::jitter::HostProcessingDelay;
 use crate::probe::{Probes, SourceRecord};
 use crate::random::{NamedStream, RandomStream, StreamPurpose, mix_bits};
 use crate::replication::RunWatch;
-use crate::traffic::{SizeOffTimeCoupling, SourceStart, Traffic, draw_source_start};
+use crate::round_loss::RoundLoss;
+use crate::traffic::{SizeOffTimeCoupling, SourceStart, TRANSFER_GAP, Traffic, draw_source_start};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use tcpcast_net::Network;
@@ -32,6 +34,16 @@ impl FlowSimulation {
             firsts.enumerate().map(|(index, first)| FlowClass::new(config, index, first)).collect();
         let probes = Probes::of_network(&config.probes, count, config.links.len());
         let mut wire = Wire::new(probes, host_delays(config, replication));
+        wire.taps = Taps::new(config);
+        wire.round_losses = config.round_loss.map(|rate| {
+            let draws = RandomStream::for_entity(
+                config.seed,
+                replication,
+                0,
+                StreamPurpose::BottleneckLoss,
+            );
+            Box::new(RoundLoss::new(rate, 0, draws))
+        });
         let headline = &config.links[config.headline];
         wire.records_queue = headline.each == super::LinkInstances::All;
         let stream = |class, purpose| {
@@ -40,6 +52,7 @@ impl FlowSimulation {
         let arrivals = (0..count).map(|class| ClassArrivals {
             gaps: stream(class, StreamPurpose::Arrival),
             sizes: stream(class, StreamPurpose::ArrivalSize),
+            started: 0,
             idle: VecDeque::new(),
         });
         let sources = config.classes.iter().map(|class| config.source_count(class) as usize);
@@ -53,6 +66,7 @@ impl FlowSimulation {
             classes,
             timers: Timers::default(),
             arrivals: arrivals.collect(),
+            cross: Vec::new(),
             coupling: SizeOffTimeCoupling::default(),
             now: 0,
             limit: 0,
@@ -87,11 +101,14 @@ impl FlowSimulation {
             }
         }
         for class in 0..self.classes.len() {
-            if let FlowTraffic::Files(Traffic::Arrivals { gap, .. }) = &self.classes[class].traffic
-            {
-                let first = seconds_to_nanos(gap.draw_value(&mut self.arrivals[class].gaps));
-                self.timers.set(FlowTimer::Arrival, class, SERVER, first);
-            }
+            let first = match &self.classes[class].traffic {
+                FlowTraffic::Files(Traffic::Arrivals { gap, .. }) => {
+                    seconds_to_nanos(gap.draw_value(&mut self.arrivals[class].gaps))
+                }
+                FlowTraffic::Files(Traffic::Transfers { .. }) => TRANSFER_GAP,
+                _ => continue,
+            };
+            self.timers.set(FlowTimer::Arrival, class, SERVER, first);
         }
         self.has_all_flows = true;
         true
@@ -102,6 +119,7 @@ impl FlowSimulation {
         let index = self.flows.len();
         let of_class = &self.classes[class];
         let is_arrival = matches!(of_class.traffic, FlowTraffic::Files(Traffic::Arrivals { .. }));
+        // Isolated transfers use one flow, one after the other.
         let member = if is_arrival {
             (index % of_class.members as usize) as u32
         } else {
@@ -112,15 +130,16 @@ impl FlowSimulation {
             source: index as u32,
             member,
             // Further transfers may share the routes.
-            sources: if is_arrival { u32::MAX } else { of_class.flows },
+            sources: if is_arrival { u32::MAX } else { of_class.flows.max(1) },
         };
         let Self { links, network, wire, now, .. } = self;
-        let headline = self.config.headline;
+        let config = &self.config;
         let route_set = links.find_or_add_routes(user, *now, network, |network, id, declared| {
             wire.links.push(LinkRole {
                 declared: declared as u32,
-                is_headline: declared == headline,
+                is_headline: declared == config.headline,
                 has_queue: network.link(id).has_queue(),
+                is_policer: config.links[declared].policer.is_some(),
             });
         });
         let routes = self.links.route_set(route_set).routes_of_connection(0);
@@ -137,6 +156,9 @@ impl FlowSimulation {
         self.wire.headers.push(FlowHeader { client, dscp: class.dscp });
         if self.wire.has_host_delays {
             self.wire.processed_at.push([0; 2]);
+        }
+        if !self.config.cross.is_empty() {
+            self.start_cross_streams();
         }
         index
     }

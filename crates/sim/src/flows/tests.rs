@@ -81,6 +81,8 @@ pub(super) fn network(
     classes: Vec<FlowClassConfig>,
 ) -> NetworkConfig {
     NetworkConfig {
+        cross: Vec::new(),
+        round_loss: None,
         seed: 1,
         links,
         sites: Vec::new(),

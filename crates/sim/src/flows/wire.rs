@@ -1,10 +1,12 @@
 //! What the network reports: deliveries, drops, and the counters of links.
 
 use super::parcel::{CLIENT, Parcel, ParcelContent, Parcels, SERVER};
+use super::taps::Taps;
 use crate::clock::Nanos;
 use crate::jitter::HostProcessingDelay;
-use crate::probe::Probes;
+use crate::probe::{CrossPacketEvent, Probes, TapPlace};
 use crate::queue::TransmittedPacketInfo;
+use crate::round_loss::RoundLoss;
 use tcpcast_link::Ecn;
 use tcpcast_net::{DropCause, LinkId, NetworkObserver, Service};
 
@@ -35,6 +37,8 @@ pub(crate) struct LinkRole {
     pub declared: u32,
     pub is_headline: bool,
     pub has_queue: bool,
+    /// Whether the link is a policer, at which packets never wait.
+    pub is_policer: bool,
 }
 
 /// What queues see of the packets of a flow.
@@ -75,6 +79,10 @@ pub(crate) struct Wire {
     pub has_host_delays: bool,
     /// Time of the current event.
     pub now: Nanos,
+    /// Correlated loss on the headline link.
+    pub round_losses: Option<Box<RoundLoss>>,
+    /// Taps of captures, if there are any.
+    pub taps: Option<Box<Taps>>,
     /// The packet that is entering the headline link.
     entering: u32,
 }
@@ -94,6 +102,8 @@ impl Wire {
             host_delays,
             processed_at: Vec::new(),
             now: 0,
+            round_losses: None,
+            taps: None,
             entering: 0,
         }
     }
@@ -127,30 +137,56 @@ impl NetworkObserver<u32> for Wire {
     #[inline(always)]
     fn on_delivered(&mut self, now: Nanos, parcel: u32, ecn: Ecn) {
         self.now = now;
+        if self.parcels.get(parcel).content == ParcelContent::Cross {
+            self.parcels.remove(parcel, ecn);
+            return;
+        }
         self.delivered = Some((parcel, ecn));
     }
 
     fn on_dropped(&mut self, now: Nanos, link: LinkId, index: u32, cause: DropCause) {
         let is_headline = self.role(link).is_headline;
         let parcel = *self.parcels.remove(index, Ecn::NotEct);
+        if parcel.content == ParcelContent::Cross {
+            let stream = parcel.number as usize;
+            return self.probes.cross.count_event(stream, CrossPacketEvent::Dropped);
+        }
         self.dropped.push(DroppedParcel { at: now, parcel, cause, is_headline });
+    }
+
+    #[inline(always)]
+    fn loses_packet(&mut self, link: LinkId, parcel: &u32) -> bool {
+        self.round_losses.is_some()
+            && self.role(link).is_headline
+            && self.parcels.get(*parcel).is_lost
     }
 
     #[inline(always)]
     fn on_entered(&mut self, now: Nanos, link: LinkId, parcel: &u32) {
         if self.role(link).is_headline {
             self.enter_headline(now, *parcel);
+            if self.taps.is_some() {
+                self.report_at_headline(TapPlace::BottleneckIn, now, *parcel, false);
+            }
         }
     }
 
     #[inline(always)]
     fn on_served(&mut self, link: LinkId, parcel: &u32, service: &Service) {
-        let LinkRole { declared, is_headline, has_queue } = *self.role(link);
+        let LinkRole { declared, is_headline, has_queue, is_policer } = *self.role(link);
         let Service { waited, marked, .. } = *service;
         if has_queue {
             self.probes.link_waits.add_time(declared as usize, waited);
         }
-        if is_headline && self.parcels.get(*parcel).is_data {
+        let Parcel { content, number, .. } = *self.parcels.get(*parcel);
+        if content == ParcelContent::Cross {
+            let event = CrossPacketEvent::Carried { waited: Some(waited) };
+            return self.probes.cross.count_event(number as usize, event);
+        }
+        if is_headline && self.taps.is_some() {
+            self.report_at_headline(TapPlace::BottleneckOut, service.leaves, *parcel, marked);
+        }
+        if is_headline && !is_policer && self.parcels.get(*parcel).is_data {
             let class = self.parcels.get(*parcel).of.class();
             let info = TransmittedPacketInfo { waited, marked };
             self.probes.count_transmitted_of_class(class, info);
@@ -159,8 +195,10 @@ impl NetworkObserver<u32> for Wire {
 
     fn on_arrival_queue_length(&mut self, link: LinkId, packets: u64) {
         if self.queue_is_recorded(link) {
-            self.probes.occupancy.record_arrival(packets as usize);
-            let Parcel { of, is_data, .. } = *self.parcels.get(self.entering);
+            let Parcel { of, is_data, content, .. } = *self.parcels.get(self.entering);
+            if content != ParcelContent::Cross {
+                self.probes.occupancy.record_arrival(packets as usize);
+            }
             if is_data {
                 self.probes.count_queue_seen(of, packets);
             }
@@ -180,14 +218,18 @@ impl NetworkObserver<u32> for Wire {
     }
 
     fn hosts_of(&self, parcel: &u32) -> [u32; 2] {
-        let Parcel { flow, to, .. } = *self.parcels.get(*parcel);
+        let Parcel { flow, to, content, .. } = *self.parcels.get(*parcel);
+        if content == ParcelContent::Cross {
+            return [u32::MAX - flow; 2];
+        }
         let client = self.headers[flow as usize].client;
         // Each source has a server of its own.
         if usize::from(to) == CLIENT { [flow, client] } else { [client, flow] }
     }
 
     fn dscp_of(&self, parcel: &u32) -> u8 {
-        self.headers[self.parcels.get(*parcel).flow as usize].dscp
+        let Parcel { flow, content, .. } = *self.parcels.get(*parcel);
+        if content == ParcelContent::Cross { 0 } else { self.headers[flow as usize].dscp }
     }
 
     fn ecn_echo_of(&self, parcel: &u32) -> u8 {
@@ -213,7 +255,10 @@ impl Wire {
     /// A host processes a packet together with all packets that arrive before its processing.
     #[inline(never)]
     fn delayed_processing_time(&mut self, due: Nanos, index: u32) -> Nanos {
-        let Parcel { flow, to, of, .. } = *self.parcels.get(index);
+        let Parcel { flow, to, of, content, .. } = *self.parcels.get(index);
+        if content == ParcelContent::Cross {
+            return due;
+        }
         let Some(host) = &self.host_delays[of.class()] else { return due };
         let processed_at = &mut self.processed_at[flow as usize][usize::from(to)];
         if due > *processed_at {

@@ -3,12 +3,11 @@
 use super::Network;
 use super::path::ClassPath;
 use super::source::SimulatedSource;
-use super::transfers::TRANSFER_GAP;
 use crate::clock::{Nanos, seconds_to_nanos};
 use crate::event_queue::TimerKind;
 use crate::probe::SenderListener;
 use crate::queue::QueueDiscipline;
-use crate::traffic::{FileSize, SourceStart, Traffic, draw_source_start};
+use crate::traffic::{FileSize, SourceStart, TRANSFER_GAP, Traffic, draw_source_start};
 use tcpcast_tcp::{IdleTime, PacketsToSend, ReceivingEnd, SendingEnd, TcpConfig};
 
 /// Marks a persistent connection during an OFF time, in which late packets of the last transfer are

@@ -3,18 +3,14 @@
 use super::Network;
 use super::path::ClassPath;
 use super::source::SimulatedSource;
-use crate::clock::{Nanos, SECOND, seconds_to_nanos};
+use crate::clock::seconds_to_nanos;
 use crate::event_queue::TimerKind;
 use crate::loss::BottleneckLosses;
 use crate::queue::QueueDiscipline;
 use crate::random::{NamedStream, RandomStream, StreamPurpose};
-use crate::traffic::{FileSize, Traffic};
+use crate::traffic::{FileSize, TRANSFER_GAP, Traffic};
 use std::collections::VecDeque;
 use tcpcast_tcp::SendingEnd;
-
-/// Time from the end of a transfer to the start of the next one on an idle path, or to the next
-/// check whether the path is idle.
-pub(crate) const TRANSFER_GAP: Nanos = SECOND / 100;
 
 /// Maximum number of concurrent transfers; a larger number means that transfers arrive faster than
 /// they end.

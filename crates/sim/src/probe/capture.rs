@@ -91,7 +91,7 @@ pub struct UnloadedHandshakeTimes {
 pub struct CapturedHeader {
     /// TCP options.
     pub options: TcpOptions,
-    /// Sequence number and bytes of a data packet.
+    /// Sequence number and bytes of data.
     pub data: Option<(u32, u32)>,
     /// Acknowledgement number.
     pub ack: Option<u32>,
@@ -123,20 +123,16 @@ impl CapturedHeader {
             blocks: options.sacks.as_slice().len() as u8,
             ..TcpOptions::default()
         };
-        if label.kind() == PacketKind::Ack {
-            let ack = Some(segment.ack as u32);
-            return Self { options, ack, flags: flag(flags.ece, ECE), serial, ..Self::default() };
-        }
         Self {
             options,
             data: Some((segment.seq as u32, segment.len)),
+            ack: Some(segment.ack as u32),
             flags: flag(flags.fin, FIN)
                 | flag(flags.ece, ECE)
                 | flag(flags.cwr, CWR)
                 | flag(flags.psh, PSH),
             codepoint: label.ecn() as u8,
             serial,
-            ..Self::default()
         }
     }
 }
@@ -325,7 +321,6 @@ fn build_segment(packet: &Packet, shown: &CapturedHeader, payload: u32) -> ZeroP
     let (sender, receiver) = ([10, b & 0x7f, c, d], [10, b | 0x80, c, d]);
     let port = 1024 + (packet.connection() % 60_000) as u16;
     let offset = packet.number().wrapping_sub(1).wrapping_mul(payload).wrapping_add(1);
-    let (sequence, payload) = shown.data.unwrap_or((offset, payload));
     let common = ZeroPayloadSegment {
         identification: shown.serial,
         flags: ACK | shown.flags,
@@ -340,8 +335,9 @@ fn build_segment(packet: &Packet, shown: &CapturedHeader, payload: u32) -> ZeroP
             destination: sender,
             source_port: 80,
             destination_port: port,
-            sequence: 1,
+            sequence: shown.data.map_or(1, |(sequence, _)| sequence),
             acknowledgement: shown.ack.unwrap_or(offset),
+            payload: shown.data.map_or(0, |(_, bytes)| bytes as u16),
             ..common
         },
         PacketKind::Data | PacketKind::Retransmission => ZeroPayloadSegment {
@@ -349,9 +345,9 @@ fn build_segment(packet: &Packet, shown: &CapturedHeader, payload: u32) -> ZeroP
             destination: receiver,
             source_port: port,
             destination_port: 80,
-            sequence,
-            acknowledgement: 1,
-            payload: payload as u16,
+            sequence: shown.data.map_or(offset, |(sequence, _)| sequence),
+            acknowledgement: shown.ack.unwrap_or(1),
+            payload: shown.data.map_or(payload, |(_, bytes)| bytes) as u16,
             ..common
         },
     }

@@ -74,7 +74,7 @@ impl CrossCounters {
         }
     }
 
-    pub(super) fn count_event(&mut self, stream: usize, event: CrossPacketEvent) {
+    pub(crate) fn count_event(&mut self, stream: usize, event: CrossPacketEvent) {
         let counters = self.stream_mut(stream);
         match event {
             CrossPacketEvent::Offered => counters.offered += 1,

@@ -12,14 +12,14 @@ use crate::network::access_links::WaitingPacketPool;
 use crate::network::create_populations;
 use crate::network::hops::{self, HopChain};
 use crate::network::path::{AccessLoss, classes_of_sources};
-use crate::network::transfers::{ClassTransfers, MAX_CONCURRENT, TRANSFER_GAP};
+use crate::network::transfers::{ClassTransfers, MAX_CONCURRENT};
 use crate::network::{Network, RunPacketTotals};
 use crate::probe::{Probes, SourceRecord};
 use crate::queue::QueueDiscipline;
 use crate::random::{NamedStream, RandomStream, StreamPurpose};
 use crate::replication::RunWatch;
 use crate::segments::SegmentsInFlight;
-use crate::traffic::{SizeOffTimeCoupling, Traffic};
+use crate::traffic::{SizeOffTimeCoupling, TRANSFER_GAP, Traffic};
 use tcpcast_tcp::SendingEnd;
 
 impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool>

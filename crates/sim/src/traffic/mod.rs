@@ -11,6 +11,7 @@ pub use size_off_time_coupling::SizeOffTimeCoupling;
 pub use start::{SourceStart, draw_source_start};
 pub(crate) use survival_function::{normal_probability_above, normal_quantile};
 
+use crate::clock::{Nanos, SECOND};
 use crate::random::RandomStream;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error};
@@ -81,6 +82,10 @@ impl Traffic {
         }
     }
 }
+
+/// Time from the end of a transfer to the start of the next one on an idle path, or to the next
+/// check whether the path is idle.
+pub(crate) const TRANSFER_GAP: Nanos = SECOND / 100;
 
 /// Rounding of a drawn size to packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]

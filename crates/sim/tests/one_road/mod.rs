@@ -9,23 +9,22 @@
 
 use std::num::NonZeroU32;
 use tcpcast_sim::clock::{Nanos, transmission_time};
+use tcpcast_sim::cross::CrossConfig;
 use tcpcast_sim::flows::{
-    FlowClassConfig, FlowTraffic, LinkInstances, NetworkConfig, NetworkLinkConfig, SendingEnds,
+    CrossStreamConfig, FlowClassConfig, FlowTraffic, LinkInstances, NetworkConfig,
+    NetworkLinkConfig, SendingEnds,
 };
 use tcpcast_sim::queue::disciplines::{self, DrrConfig};
 use tcpcast_sim::queue::{HeadOfLine, LinkRate, QueueConfig};
 use tcpcast_sim::{
     AccessConfig, BottleneckLoss, ClassConfig, HopConfig, LinkLossConfig, ReturnLinkConfig,
-    RunConfig, Traffic,
+    RunConfig,
 };
 
 /// Converts a one-road configuration; `None` if it has a feature that a network of links does not
-/// have: TCP other than modern, cross traffic, correlated loss, scaled populations, isolated
-/// transfers, captures, or a head-of-line rule of a fair queue.
+/// have: TCP other than modern, cross traffic at a hop per source, scaled populations, or a
+/// head-of-line rule of a fair queue.
 pub fn network_of_one_road(run: &RunConfig) -> Option<NetworkConfig> {
-    if !run.cross.is_empty() || !run.probes.captures.is_empty() {
-        return None;
-    }
     let mut road = Road { run, links: Vec::new() };
     let before: Vec<usize> = road.add_hops(&run.hops_before)?;
     let headline = road.add_bottleneck()?;
@@ -34,12 +33,25 @@ pub fn network_of_one_road(run: &RunConfig) -> Option<NetworkConfig> {
         Some(link) => Some(road.add_return_link(link)?),
         None => None,
     };
+    let stages: Vec<usize> = before.iter().chain([&headline]).chain(&after).copied().collect();
+    let stream = |cross: &CrossConfig| {
+        let link = *stages.get(cross.stage)?;
+        let is_shared = road.links[link].each == LinkInstances::All;
+        let process = cross.process.clone();
+        is_shared.then_some(CrossStreamConfig { link, packet_bytes: run.packet_bytes, process })
+    };
+    let cross = run.cross.iter().map(stream).collect::<Option<Vec<_>>>()?;
     let classes = run
         .classes
         .iter()
         .map(|class| road.class(class, &before, headline, &after, back))
         .collect::<Option<Vec<_>>>()?;
     Some(NetworkConfig {
+        cross,
+        round_loss: match run.loss {
+            Some(LinkLossConfig { model: BottleneckLoss::RestOfRound(rate), .. }) => Some(rate),
+            _ => None,
+        },
         seed: run.seed,
         links: road.links,
         sites: Vec::new(),
@@ -131,7 +143,7 @@ impl Road<'_> {
             Some(LinkLossConfig { model: BottleneckLoss::Packet(model), at }) => {
                 Some(LinkLossConfig { model, at })
             }
-            Some(LinkLossConfig { model: BottleneckLoss::RestOfRound(_), .. }) => return None,
+            Some(LinkLossConfig { model: BottleneckLoss::RestOfRound(_), .. }) => None,
         };
         Some(self.add(NetworkLinkConfig { loss, jitter: run.jitter.clone(), ..link }))
     }
@@ -166,8 +178,7 @@ impl Road<'_> {
     ) -> Option<FlowClassConfig> {
         let run = self.run;
         let tcp = class.tcp.as_ref().unwrap_or(&run.tcp).modern?;
-        let is_transfers = matches!(class.traffic, Traffic::Transfers { .. });
-        if class.scale.is_some() || is_transfers {
+        if class.scale.is_some() {
             return None;
         }
         let mut route = Vec::new();

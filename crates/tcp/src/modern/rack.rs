@@ -152,7 +152,9 @@ impl RackState {
             if packet.marks.contains_any(PacketMarks::LOST) && !in_flight_again {
                 continue;
             }
-            if self.newest <= (packet.sent_at, flight.end_byte_of(number)) {
+            // A retransmission may follow new data of the same instant, which then is no proof.
+            let proof = if in_flight_again { (self.newest.0, 0) } else { self.newest };
+            if proof <= (packet.sent_at, flight.end_byte_of(number)) {
                 break;
             }
             match self.time_until_lost(now, &packet, window) {
@@ -242,6 +244,23 @@ mod tests {
         let mut lost = vec![];
         rack.detect_losses(later, window, &mut flight, |start| lost.push(start));
         assert_eq!(lost, [1, 1001]);
+    }
+
+    #[test]
+    fn new_data_of_the_same_instant_proves_no_loss_of_a_retransmission() {
+        let mut flight = Flight::new(1);
+        for sent_at in [0, 10] {
+            flight.push_packet(
+                OutstandingPacket::sent_at_time(sent_at, PacketMarks::default()),
+                1000,
+            );
+        }
+        flight.mark_lost(0);
+        flight.record_retransmission(10, 0);
+        let mut rack = RackState::default();
+        rack.on_delivered(110, flight.packet(1), flight.end_byte_of(1), None, false);
+        flight.mark_sacked(1);
+        rack.detect_losses(110, 0, &mut flight, |_| panic!("the retransmission is as new"));
     }
 
     #[test]

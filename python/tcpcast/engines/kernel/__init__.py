@@ -18,7 +18,6 @@ from tcpcast.answer import Answer, Note, Status
 from tcpcast.emulation.traffic import LATENESS_BINS_S, TrafficOutcome, run_traffic
 from tcpcast.engines.kernel.config import (
     estimate_replication_s,
-    network_configuration,
     raise_if_unsupported,
     run_arguments,
 )
@@ -32,6 +31,7 @@ from tcpcast.engines.kernel.counters import (
 )
 from tcpcast.engines.packet import WARM_UP_NOT_FOUND_NOTE, metric_estimates, notes
 from tcpcast.engines.packet.capture_files import check_capture_file, resolve_capture_path
+from tcpcast.engines.packet.configuration import make_links_configuration
 from tcpcast.errors import MachineError, NotApplicable
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def kernel(scenario: Scenario, options: RunOptions) -> Answer:
     else:
         complete = [o for o in outcomes if len(o.snapshots) >= MIN_SNAPSHOTS]
         if complete:
-            network = MeasuredNetwork.of(network_configuration(scenario))
+            network = MeasuredNetwork.of(make_links_configuration(scenario, 0.0))
             counted = MeasuredCounters(scenario, network, complete)
             estimates = counted.estimates()
             answer.metrics = metric_estimates.convert_to_metrics(estimates)

@@ -14,7 +14,6 @@ from tcpcast.engines.kernel.counters import count_senders, is_without_tcp
 from tcpcast.engines.packet.configuration import (
     make_links_configuration,
     to_nanoseconds,
-    traffic_config,
 )
 from tcpcast.engines.registry import changes_to_set_stack
 from tcpcast.engines.stack_support import KERNEL_STACKS
@@ -22,7 +21,6 @@ from tcpcast.errors import NotApplicable, Suggestion
 from tcpcast.scenario.loss import RestOfRound
 from tcpcast.scenario.modern_stacks import MODERN_STACKS
 from tcpcast.scenario.modern_tcp import get_congestion_control
-from tcpcast.scenario.routes import expand_short_form
 from tcpcast.scenario.traffic import Messages, Transfers
 from tcpcast.units import format_duration
 
@@ -110,7 +108,7 @@ def run_arguments(scenario: Scenario, replication: int) -> dict[str, Any]:
     pause_s = 2.0 * scenario.populations[0].rtt_s + 0.01
     hosts, flows = _hosts_and_flows(scenario)
     return {
-        "config": network_configuration(scenario),
+        "config": make_links_configuration(scenario, 0.0),
         "hosts": hosts,
         "flows": flows,
         "schedule": {
@@ -124,21 +122,6 @@ def run_arguments(scenario: Scenario, replication: int) -> dict[str, Any]:
         "capture": None,
         "most_bytes": MAX_QUEUED_BYTES,
     }
-
-
-def network_configuration(scenario: Scenario) -> Config:
-    """Return the simulator's configuration of the links, routes and traffic of a scenario."""
-    if scenario.links:
-        return make_links_configuration(scenario, 0.0)
-    tables = expand_short_form(scenario)
-    if scenario.isolated_transfers is None:
-        return make_links_configuration(type(scenario).from_dict(tables), 0.0)
-    # Classes have no isolated transfers.
-    tables |= {"run": {"duration": "1s", "seed": scenario.run.seed}, "traffic": {"kind": "bulk"}}
-    tables["class"][0]["flows"] = 1
-    config = make_links_configuration(type(scenario).from_dict(tables), 0.0)
-    config["classes"][0]["traffic"] = traffic_config(scenario.populations[0], None)
-    return config
 
 
 SERVER, CLIENT = 0, 1

@@ -23,7 +23,7 @@ from tcpcast.engines.packet.counters import (
     Snapshot,
     point_estimate,
 )
-from tcpcast.engines.packet.link_tables import make_link_tables
+from tcpcast.engines.packet.link_tables import has_several_links, make_link_tables
 from tcpcast.engines.packet.reliability import (
     add_class_interval_warnings,
     add_interval_warnings,
@@ -557,7 +557,7 @@ class MeasuredCounters:
                 "rtt_mean_s": of["rtt_sum_ns"] * 1e-9 / samples,
             }
         tables = tables if len(groups) > 1 or "by_flow" in tables else {}
-        if self.scenario.links:
+        if has_several_links(self.scenario):
             tables |= make_link_tables(self.scenario, self.snapshot)
         if has_files(self.scenario):
             tables |= file_tables(self.scenario, self.units, self.files)

@@ -148,7 +148,7 @@ def simulate_with_configuration(
     check_memory(scenario, configure(scenario, 0.0))
     warmup = _find_warm_up(scenario, options, clock, configure)
     config = configure(scenario, warmup.seconds)
-    run = start_simulation(config, scenario.run.replications)
+    run = _native.Simulation(config, scenario.run.replications)
     threads = options.threads or os.cpu_count() or 1
     watch = MemoryWatch(config, scenario.run.replications, options.progress)
     advance = functools.partial(_advance_run, run, threads=threads, progress=watch)
@@ -249,12 +249,6 @@ def simulate_with_configuration(
     return answer
 
 
-def start_simulation(config: Config, replications: int) -> _native.Simulation:
-    """Return a simulation of one road or of a network of links, whichever is configured."""
-    start = _native.Simulation.on_links if "links" in config else _native.Simulation
-    return start(config, replications)
-
-
 def _advance_run(run: _native.Simulation, **how: Any) -> EndReason:
     """Advance a run and return how it ended, including exhausted memory."""
     try:
@@ -323,7 +317,7 @@ def _find_warm_up(
     """
     if scenario.run.warmup_s is not None:
         return _WarmUpResult(scenario.run.warmup_s, "given")
-    run = start_simulation(configure(scenario, 0.0), 1)
+    run = _native.Simulation(configure(scenario, 0.0), 1)
     whole = _requested_run_length(scenario, 0.0)
     watch = MemoryWatch(configure(scenario, 0.0), 1, None)
     enough = MIN_PILOT_SHARE if len(scenario.populations) == 1 else MIN_PILOT_SHARE_OF_CLASSES
@@ -375,11 +369,6 @@ def _check_links(scenario: Scenario) -> None:
         raise NotApplicable(
             f"{classic[0].tcp.stack} has no bytes and no way back, which links with routes need",
             Suggestion(changes_to_set_stack(scenario, "linux-reno")),
-        )
-    if scenario.probes.pcap:
-        raise NotApplicable(
-            "probes.pcap captures at places of one road, which a network of links does not have",
-            Suggestion({"probes.pcap": None}),
         )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from tcpcast.engines.packet.cross_traffic import stream_configs
+from tcpcast.engines.packet.cross_traffic import link_stream_configs, stream_configs
 from tcpcast.engines.packet.equilibrium import initial_class_states
 from tcpcast.engines.packet.network_scale import FULL_SCALE, NetworkScale, subtract_delays
 from tcpcast.engines.packet.queue_config import (
@@ -20,17 +20,17 @@ from tcpcast.engines.packet.queue_config import (
 from tcpcast.scenario.byte_sizes import FileInBytes
 from tcpcast.scenario.classes import get_ack_bytes
 from tcpcast.scenario.distributions import Distribution
+from tcpcast.scenario.loss import RestOfRound
 from tcpcast.scenario.queue import FairQueue
 from tcpcast.scenario.rate import TokenBucket
-from tcpcast.scenario.routes import link_buffers, rest_delays_s
-from tcpcast.scenario.traffic import Bulk, Messages, Ping, Requests, Stream
+from tcpcast.scenario.traffic import Bulk, FlowTraffic, Messages, Ping, Requests, Stream
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from tcpcast.engines.packet.config_types import Choice, Config
     from tcpcast.scenario import Scenario
-    from tcpcast.scenario.classes import Population, UserClass
+    from tcpcast.scenario.classes import Population
     from tcpcast.scenario.hops import Hop
     from tcpcast.scenario.jitter import Jitter
     from tcpcast.scenario.link import Link
@@ -78,7 +78,7 @@ def make_configuration(
         Number of sources per simulated source.
     """
     network = scenario.network
-    if scenario.links:
+    if runs_on_links(scenario) and scale == FULL_SCALE:
         return make_links_configuration(scenario, warmup_s)
     return {
         "seed": scenario.run.seed,
@@ -105,28 +105,33 @@ def make_configuration(
     }
 
 
+def runs_on_links(scenario: Scenario) -> bool:
+    """Return True if the simulator runs a scenario on links and routes instead of one road."""
+    return bool(scenario.links) or any(
+        isinstance(group.traffic, FlowTraffic) or group.tcp.control == "prague"
+        for group in scenario.populations
+    )
+
+
 def make_links_configuration(scenario: Scenario, warmup_s: float) -> Config:
-    """Return the simulator's configuration of a network of links with routes."""
-    places = {name: index for index, name in enumerate(scenario.links)}
-    buffers = link_buffers(scenario, scenario.populations)
-    sites = list(scenario.sites)
+    """Return the simulator's configuration of the links and routes of a scenario."""
+    topology = scenario.topology
+    places = {name: index for index, name in enumerate(topology.links)}
+    sites, losses = list(scenario.sites), [link.loss for link in topology.links.values()]
     return {
         "seed": scenario.run.seed,
         "links": [
-            _link_config(scenario, link, buffers[name], sites)
-            for name, link in scenario.links.items()
+            _link_config(scenario, link, topology.buffers_pkts[name], sites)
+            for name, link in topology.links.items()
         ],
         "sites": [{"count": site.count} for site in scenario.sites.values()],
         "classes": [
-            _routed_class_config(scenario, entry, group, places, start)
-            for entry, group, start in zip(
-                scenario.classes,
-                scenario.populations,
-                initial_class_states(scenario),
-                strict=True,
-            )
+            _routed_class_config(scenario, index, start, places)
+            for index, start in enumerate(initial_class_states(scenario))
         ],
-        "headline": places[scenario.headline],
+        "cross": link_stream_configs(scenario, places),
+        "round_loss": next((loss.rate for loss in losses if isinstance(loss, RestOfRound)), None),
+        "headline": places[topology.headline],
         "warmup_ns": to_nanoseconds(warmup_s),
         "probes": _probes_config(scenario),
     }
@@ -165,7 +170,7 @@ def _link_config(
         "limit_pkts": buffer_capacity(limit_pkts, link.rate, scenario.network.packet_bytes),
         "limit_bytes": int(link.buffer.amount) if in_bytes else None,
         "queue": discipline_config(scenario, link),
-        "loss": link_loss_config(link),
+        "loss": None if isinstance(link.loss, RestOfRound) else link_loss_config(link),
         "jitter": jitter_config(link.jitter),
         "each": each,
         "changes": [
@@ -186,26 +191,22 @@ def _change_configs(link: NetworkLink, change: Change) -> Iterator[Config]:
 
 
 def _routed_class_config(
-    scenario: Scenario,
-    entry: UserClass,
-    group: Population,
-    places: Mapping[str, int],
-    start: tuple[float, float] | None,
+    scenario: Scenario, index: int, start: tuple[float, float] | None, places: Mapping[str, int]
 ) -> Config:
-    rest_ns = [to_nanoseconds(max(0.0, delay_s)) for delay_s in rest_delays_s(group)]
-    there_ns, back_ns = rest_ns[::-1] if group.sends == "client" else rest_ns
+    group, routes = scenario.populations[index], scenario.topology.classes[index]
+    entry = scenario.classes[index] if scenario.classes else None
+    site, host = (None, None) if entry is None else (entry.site, entry.host)
     hosts = dict.fromkeys(each.host for each in scenario.classes if each.host is not None)
-    members = 1 if entry.site is None else scenario.sites[entry.site].count
     is_tied = len(scenario.populations) > 1
     return {
-        "site": None if entry.site is None else list(scenario.sites).index(entry.site),
-        "flows": group.count // members,
-        "routes": [[places[name] for name in route] for route in entry.route or [[]]],
-        "back": [[places[name] for name in route] for route in entry.back or [[]]],
-        "host": None if entry.host is None else list(hosts).index(entry.host),
-        "dscp": entry.dscp or 0,
-        "delay_ns": there_ns,
-        "back_delay_ns": back_ns,
+        "site": None if site is None else list(scenario.sites).index(site),
+        "flows": group.count // (1 if site is None else scenario.sites[site].count),
+        "routes": [[places[name] for name in route] for route in routes.route],
+        "back": [[places[name] for name in route] for route in routes.back],
+        "host": None if host is None else list(hosts).index(host),
+        "dscp": (entry and entry.dscp) or 0,
+        "delay_ns": to_nanoseconds(max(0.0, routes.delay_s)),
+        "back_delay_ns": to_nanoseconds(max(0.0, routes.back_delay_s)),
         "packet_bytes": group.packet_bytes,
         "ack_bytes": get_ack_bytes(group.tcp, scenario.network),
         "sends": group.sends,

@@ -276,14 +276,14 @@ class Snapshot:
 
 def read_snapshot(scenario: Scenario, run: _native.Simulation) -> Snapshot:
     """Read all counters of a run, which can continue afterwards."""
-    rows, clocks = run.counters(), run.clocks()
+    rows, clocks, pairs = run.counters(), run.clocks(), run.link_classes()
     begins = max(0, clocks[0][0] - int(rows[0][-1, LINK_COUNTER["time_ns"]])) if clocks else 0
     units = BatchCounters(
         rows,
         len(scenario.populations),
         begins_ns=begins,
-        links=len(scenario.links),
-        link_classes=run.link_classes(),
+        links=len(scenario.topology.links) if pairs else 0,
+        link_classes=pairs,
     )
     # Loss events are at least one mean RTT apart (in whole nanoseconds).
     rtt_sum_ns, samples = (units.total(n) for n in ("rtt_sum_ns", "rtt_samples"))

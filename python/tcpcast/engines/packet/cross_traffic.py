@@ -105,6 +105,28 @@ def stream_configs(scenario: Scenario, scale: NetworkScale = FULL_SCALE) -> list
     return configs
 
 
+def link_stream_configs(scenario: Scenario, places: Mapping[str, int]) -> list[Config]:
+    """Return the streams for a network of links with these numbers.
+
+    Each sender's instance of a link has a stream of its own.
+    """
+    configs: list[Config] = []
+    for stream in scenario.cross:
+        place = _require_stream_hop(scenario, stream)
+        process = _arrival_process_config(scenario, stream, FULL_SCALE)
+        if isinstance(stream, FgnCross) and not place.shared:
+            room = MAX_FLUID_NOISE_BINS // max(1, scenario.senders)
+            process["bins"] = min(process["bins"], max(MIN_FLUID_BINS, 1 << room.bit_length() - 1))
+        configs.append(
+            {
+                "link": places[place.name],
+                "packet_bytes": scenario.network.packet_bytes,
+                "process": process,
+            }
+        )
+    return configs
+
+
 def _require_stream_hop(scenario: Scenario, stream: CrossStream) -> StreamHop:
     place = find_stream_hop(scenario.network, stream)
     if place is None:
@@ -196,7 +218,8 @@ def cross_traffic_table(scenario: Scenario, totals: Mapping[str, Any], measured_
             "model": stream.model,
             "mean_bps": stream.mean_bps(place.link.rate_bps),
         }
-        bps = bits / measured_s
+        senders = scenario.topology.links[place.name].each is not None
+        bps = bits / measured_s / (scenario.senders if senders else 1)
         offered, carried, dropped = (float(count) for count in counters[:3])
         (series, load, lost), (waits, waited_ns) = counters[4:]
         if series:

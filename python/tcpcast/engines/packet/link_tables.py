@@ -19,13 +19,18 @@ if TYPE_CHECKING:
     from tcpcast.statistics import Estimate
 
 
+def has_several_links(scenario: Scenario) -> bool:
+    """Return True if a scenario is a network of links, or a road of several links."""
+    return bool(scenario.links) or len(scenario.topology.links) > 1
+
+
 def make_link_tables(scenario: Scenario, snapshot: Snapshot) -> dict[str, Table]:
     """Return table ``by_link`` with a row per link, and ``by_link_class``.
 
     For a link with ``each``, a row covers all of its instances; ``queue_mean_pkts`` is the mean of
     one instance. Values of classes on links have no intervals, because a network has many.
     """
-    units, names = snapshot.units, list(scenario.links)
+    units, names = snapshot.units, list(scenario.topology.links)
     of_link, of_class = np.array(units.link_classes, dtype=np.int64).reshape(-1, 2).T
     totals = units.link_class_totals()
     instances = [_count_instances(scenario, name) for name in names]
@@ -71,7 +76,7 @@ def make_link_tables(scenario: Scenario, snapshot: Snapshot) -> dict[str, Table]
 
 
 def _count_instances(scenario: Scenario, name: str) -> int:
-    each = scenario.links[name].each
+    each = scenario.topology.links[name].each
     if each is None:
         return 1
     if each in scenario.sites:

@@ -58,7 +58,7 @@ class MemoryWatch:
     def __init__(
         self, config: Config, replications: int, progress: Callable[[float], None] | None
     ) -> None:
-        self._begun = (read_resident_bytes() or 0) + count_run_bytes(config, replications)
+        self._begun = (read_resident_bytes() or 0) + _native.run_bytes(config, replications)
         self._progress = progress
 
     def __call__(self, share: float) -> None:
@@ -73,12 +73,6 @@ class MemoryWatch:
             )
         if self._progress is not None:
             self._progress(share)
-
-
-def count_run_bytes(config: Config, replications: int) -> int:
-    """Return the bytes of a run's sources and links."""
-    count = _native.network_run_bytes if "links" in config else _native.run_bytes
-    return count(config, replications)
 
 
 def read_resident_bytes() -> int | None:
@@ -103,10 +97,10 @@ def check_memory(scenario: Scenario, config: Config) -> None:
         number of replications or sources that fit.
     """
     replications = scenario.run.replications
-    needed, free = count_run_bytes(config, replications), read_free_bytes()
+    needed, free = _native.run_bytes(config, replications), read_free_bytes()
     if free is None or needed <= free:
         return
-    each = count_run_bytes(config, 1)
+    each = _native.run_bytes(config, 1)
     sources = scenario.senders
     if each <= free:
         fewer = [Suggestion({"run.replications": free // each})]

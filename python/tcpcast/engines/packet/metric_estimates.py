@@ -32,6 +32,7 @@ from tcpcast.metrics import (
     PERCENTILE_TIMES,
     sort_metrics,
 )
+from tcpcast.scenario.return_path import RETURN
 from tcpcast.vector_products import dot_product
 
 if TYPE_CHECKING:
@@ -113,6 +114,8 @@ def estimate_run_metrics(scenario: Scenario, units: BatchCounters) -> Estimates:
         for name, row in METRICS.items()
         if any(row.ratio_of) and not row.class_columns
     }
+    if units.link_classes and scenario.network.has_return:
+        estimates |= _estimate_return_link(scenario, units)
     if scenario.bottleneck.varying is not None:
         carried, capacity = (units.link(f"{name}_bytes") for name in ("carried", "capacity"))
         estimates["utilisation"] = units.share_of_capacity(carried, capacity)
@@ -166,6 +169,26 @@ def estimate_rpm(scenario: Scenario, times: Sequence[SlotCounts]) -> Estimate | 
     low, high = 60.0 / trips.high, 60.0 / trips.low
     half = max(value - low, high - value)
     return statistics.Estimate(value, min(low, value), max(high, value), half, trips.units)
+
+
+def _estimate_return_link(scenario: Scenario, units: BatchCounters) -> Estimates:
+    """Return the metrics of the link that the acks share."""
+    link = list(scenario.topology.links).index(RETURN)
+    pairs = [n for n, (number, _) in enumerate(units.link_classes) if number == link]
+    carried, capacity = (
+        units.link_total(f"{name}_bytes", link) for name in ("carried", "capacity")
+    )
+    dropped = np.sum([units.on_link(name, pairs) for name in DROP_COUNTERS], axis=0)
+    entered, served = (units.on_link(name, pairs) for name in ("entered", "transmitted"))
+    estimates: Estimates = {
+        "return_loss_ratio": units.ratio(dropped, entered, events=True, maximum=1.0),
+        "return_queue_delay_mean_s": units.ratio(
+            units.on_link("waited_ns", pairs), served, scale=1e-9
+        ),
+    }
+    if has_feature(scenario, "return rate"):
+        estimates["return_utilisation"] = units.share_of_capacity(carried, capacity)
+    return estimates
 
 
 def estimate_class_metrics(

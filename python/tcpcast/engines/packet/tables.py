@@ -145,12 +145,13 @@ def make_all_tables(
             ("forced_drops", snapshot.units.total("queue_drops") - early, "count"),
         ]
         tables["red"] = quantity_table(red_rows)
-    if scenario.links:
+    has_links = bool(snapshot.units.link_classes)
+    if has_links and link_tables.has_several_links(scenario):
         tables |= link_tables.make_link_tables(scenario, snapshot)
     measured_s = snapshot.units.measured_s
     tables["cross"] = cross_traffic.cross_traffic_table(scenario, snapshot.totals, measured_s)
     network = scenario.network
-    if len(network.hops) < 2:
+    if has_links or len(network.hops) < 2:
         tables["by_hop"] = {}
     else:
         hop_rows = [
