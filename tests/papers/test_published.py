@@ -48,7 +48,7 @@ def test_series_are_read_from_a_folder(tmp_path: Path) -> None:
     measured = cells[0].values[0]
     assert (measured.measured, math.isnan(measured.half_width)) == (22, False)
     assert cells[1].tables["link"]["bottleneck"]["queue"]["target"] == "10ms"
-    assert cells[1].tables["link"]["bottleneck"]["buffer"] == "166pkt"
+    assert cells[1].tables["link"]["bottleneck"]["buffer"] == "249188B"
 
 
 def test_spread_takes_cells_evenly_and_leaves_out_large_ones() -> None:

@@ -12,7 +12,9 @@ if TYPE_CHECKING:
 
     from pydantic_core import InitErrorDetails
 
-_MODERN_ONLY = {"timestamps", "handshake", "ecn", "pacing", "socket_buffers"}
+_MODERN_ONLY = {
+    *("timestamps", "handshake", "ecn", "pacing", "socket_buffers", "tso", "gro"),
+}
 """Keys that only modern stacks have."""
 
 _CLASSIC_VALUES = {*CLASSIC_ONLY, "ack_timeout", "idle_restart", "limited_transmit", "rules"}

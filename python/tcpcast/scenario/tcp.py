@@ -279,6 +279,19 @@ class Tcp(Table):
         description="maximum memory of the buffers of a socket, which grow with the rate: that of "
         "a version of Linux, a table { send, receive }, or unlimited",
     )
+    tso: Annotated[Literal["off", "auto"], Choice("setting of segmentation offload")] | None = (
+        Field(
+            default=None,
+            examples=["auto"],
+            description="segmentation offload: off; or auto, packets that Linux sends together, "
+            "up to 64 KB, are one unit for every queue, shaper, policer and loss of the path",
+        )
+    )
+    gro: StrictBool | None = Field(
+        default=None,
+        examples=[False],
+        description="receive offload: a unit of tso arrives as one packet and causes one ack",
+    )
     virtual_flows: Annotated[int, *integer_annotation(1, MAX_VIRTUAL_FLOWS)] | None = Field(
         default=None,
         examples=[4],
@@ -364,7 +377,7 @@ class Tcp(Table):
             instead = 'use stack = "linux-reno", or leave this key out'
             absent = (
                 key
-                for key in ("timestamps", "ecn", "pacing", "socket_buffers")
+                for key in ("timestamps", "ecn", "pacing", "socket_buffers", "tso", "gro")
                 if getattr(self, key) is not None
             )
             yield from (

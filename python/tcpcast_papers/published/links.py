@@ -12,33 +12,34 @@ if TYPE_CHECKING:
 FRAME_BYTES = 1514
 """Bytes of a full packet that ``htb`` and ``bfifo`` count: 1500 B and the Ethernet header."""
 
-PAYLOAD_BYTES = 1448
-"""Payload of a full packet with timestamps."""
+MAX_BURST_BYTES = 45 * 1500
+"""Bytes of the largest burst of segmentation offload."""
 
 ACK_BYTES = 52
 
 
-def link(rate_mbit: float, frames: int | None = None, **more: Any) -> dict[str, Any]:
-    """Return a link that Linux's ``htb`` shapes, and which counts Ethernet frames.
+def link(
+    rate_mbit: float, limit_bytes: float | None = None, *, bursts: bool = False, **more: Any
+) -> dict[str, Any]:
+    """Return a link that Linux's ``htb`` shapes; both ``htb`` and ``bfifo`` count Ethernet frames.
 
     Parameters
     ----------
     rate_mbit
         Rate of ``htb``, Mbit/s.
-    frames
-        Full frames that wait in the queue; None for no limit. One more is in transmission.
+    limit_bytes
+        Limit of ``bfifo``, which does not count the packet in transmission; None for no limit.
+    bursts
+        Whether the packet in transmission is a burst of segmentation offload: the data of 1 ms.
     more
         Further keys of the link.
     """
-    table: dict[str, Any] = {"rate": f"{rate_mbit * 1e6 * 1500 / FRAME_BYTES:.0f}bit"}
-    if frames is not None:
-        table["buffer"] = f"{frames + 1}pkt"
+    share = 1500 / FRAME_BYTES
+    table: dict[str, Any] = {"rate": f"{rate_mbit * 1e6 * share:.0f}bit"}
+    if limit_bytes is not None:
+        burst = min(max(2 * 1500, rate_mbit * 125 * share), MAX_BURST_BYTES) if bursts else 1500
+        table["buffer"] = f"{limit_bytes * share + burst:.0f}B"
     return table | more
-
-
-def frames_of(size_bytes: float) -> int:
-    """Return the number of full frames that ``bfifo`` with this limit in bytes holds."""
-    return int(size_bytes // FRAME_BYTES)
 
 
 def flows(name: str, stack: str, count: int = 1, **more: Any) -> dict[str, Any]:

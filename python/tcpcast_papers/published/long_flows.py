@@ -8,7 +8,6 @@ from tcpcast_papers.kernel.agreement import AllowedDifference
 from tcpcast_papers.published.cells import Cell, CellSet, Lines, Value
 from tcpcast_papers.published.links import (
     flows,
-    frames_of,
     goodput_mbit,
     link,
     network,
@@ -29,13 +28,13 @@ def _single_flows(lines: Lines) -> Iterator[Cell]:
         rate, rtt = float(line["rate_mbit"]), float(line["rtt_ms"])
         if line["cc"] not in _STACKS or rate > _MAX_RATE_MBIT:
             continue
-        frames = frames_of(1024 * float(line["buffer_kb"]))
+        bottleneck = link(rate, 1024 * float(line["buffer_kb"]), bursts=True)
         flow = flows("flow", _STACKS[line["cc"]], delay="0s", back_delay=f"{rtt:g}ms")
-        flow["tcp"] |= {"handshake": "none", "socket_buffers": "unlimited"}
+        flow["tcp"] |= {"handshake": "none", "socket_buffers": "unlimited", "tso": "auto"}
         yield Cell(
             (line["kernel"], line["cc"], line["buffer_kb"], line["rate_mbit"], line["rtt_ms"]),
             f"{line['cc']}, {line['buffer_kb']} kB",
-            network(link(rate, frames), [flow], duration_s=60),
+            network(bottleneck, [flow], duration_s=60),
             (
                 Value(
                     "goodput",
@@ -69,7 +68,7 @@ SINGLE_FLOWS = CellSet(
 def _bbr_and_one_cubic(lines: Lines) -> Iterator[Cell]:
     rate, rtt = 10.0, 40
     for line in lines:
-        frames = frames_of(1024 * 50 * float(line["buffer_bdp"]))
+        bottleneck = link(rate, 1024 * 50 * float(line["buffer_bdp"]))
         classes = [
             flows("bbr", "linux-bbr", int(line["n_bbr"]), delay="0s", back_delay=f"{rtt}ms"),
             flows("cubic", "linux-cubic", delay="0s", back_delay=f"{rtt}ms"),
@@ -77,7 +76,7 @@ def _bbr_and_one_cubic(lines: Lines) -> Iterator[Cell]:
         yield Cell(
             (line["n_bbr"], line["buffer_bdp"]),
             f"{line['n_bbr']} BBR",
-            network(link(rate, frames), classes, warmup_s=600, duration_s=1000, start_s=1),
+            network(bottleneck, classes, warmup_s=600, duration_s=1000, start_s=1),
             (
                 Value(
                     "share of BBR",
@@ -111,17 +110,17 @@ def _fifty_flows(lines: Lines) -> Iterator[Cell]:
         rate, rtt = float(line["rate_mbit"]), float(line["rtt_ms"])
         if not (bbr and cubic):
             continue
-        frames = frames_of(float(line["buffer_bdp"]) * rate * rtt * 1000 / 8)
-        delay = f"{rtt / 2:g}ms"
+        limit = float(line["buffer_bdp"]) * rate * rtt * 1000 / 8
+        more = {"delay": f"{rtt / 2:g}ms", "tcp": {"tso": "auto"}}
         classes = [
-            flows("bbr", "linux-bbr", bbr, delay=delay),
-            flows("cubic", "linux-cubic", cubic, delay=delay),
+            flows("bbr", "linux-bbr", bbr, **more),
+            flows("cubic", "linux-cubic", cubic, **more),
         ]
         sums = float(line["bbr_sum_mbit"]), float(line["cubic_sum_mbit"])
         yield Cell(
             (line["rate_mbit"], line["rtt_ms"], line["buffer_bdp"], line["n_bbr"]),
             f"{line['rate_mbit']} Mbit/s, {line['buffer_bdp']} BDP",
-            network(link(rate, frames), classes, duration_s=120, iperf3=True),
+            network(link(rate, limit, bursts=True), classes, duration_s=120, iperf3=True),
             (
                 Value(
                     "share of BBR",

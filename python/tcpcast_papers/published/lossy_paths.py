@@ -41,7 +41,7 @@ def _cells(lines: Lines) -> Iterator[Cell]:
         tables = {
             "network": {"packet": "1500B", "ack": f"{ACK_BYTES}B"},
             "link": {
-                "bottleneck": link(_RATE_MBIT, int(limit / 1514), queue=red, loss=f"{loss}%"),
+                "bottleneck": link(_RATE_MBIT, limit, bursts=True, queue=red, loss=f"{loss}%"),
                 "acks": {"loss": f"{loss}%"},
             },
             "class": [
@@ -55,6 +55,7 @@ def _cells(lines: Lines) -> Iterator[Cell]:
                         "stack": _STACKS[line["control"]],
                         "handshake": "none",
                         "socket_buffers": "linux-5.15",
+                        "tso": "auto",
                     },
                 }
             ],

@@ -11,7 +11,7 @@ import numpy as np
 from tcpcast_papers.kernel.agreement import AllowedDifference
 from tcpcast_papers.kernel.cells import mean_over_runs
 from tcpcast_papers.published.cells import Cell, CellSet, Lines, Value
-from tcpcast_papers.published.links import flows, frames_of, link, network, packets, rtt_median_ms
+from tcpcast_papers.published.links import flows, link, network, packets, rtt_median_ms
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,7 +39,7 @@ def _aqm_series(lines: Lines) -> Iterator[Cell]:
     for name, medians in trials.items():
         controls, aqm, numbers = _split_name(name)
         buffer, rate, rtt, target, *counts = numbers
-        frames = frames_of(buffer * rate * rtt * 1000 / 8)
+        limit = buffer * rate * rtt * 1000 / 8
         queue: dict[str, Any] = {}
         if aqm == "pie":
             rules = {"kind": "pie", "target": f"{target:g}ms", "ecn": False, "rules": "linux"}
@@ -49,7 +49,7 @@ def _aqm_series(lines: Lines) -> Iterator[Cell]:
             flows(f"sender-{index}", stack, int(count), delay=f"{rtt / 2:g}ms")
             for index, (stack, count) in enumerate(zip(stacks, counts, strict=True), 1)
         ]
-        tables = network(link(rate, frames, **queue), classes, duration_s=_SECONDS, iperf3=True)
+        tables = network(link(rate, limit, **queue), classes, duration_s=_SECONDS, iperf3=True)
         tables["probes"] = {"flows": [0]}
         measured = mean_over_runs(medians)
         yield Cell(

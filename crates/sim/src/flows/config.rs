@@ -220,6 +220,10 @@ pub struct FlowClassConfig {
     pub packet_bytes: u32,
     /// Bytes of a packet without data; SACK blocks make it longer.
     pub ack_bytes: u32,
+    /// Whether packets that a host sends together are one unit on links: segmentation offload.
+    pub tso: bool,
+    /// Whether a host receives such a unit as one packet.
+    pub gro: bool,
     /// Ends that send data; requests and streams are sent by both, and count for the server.
     pub sends: SendingEnds,
     /// Traffic of each source.

@@ -101,6 +101,15 @@ pub(crate) enum DeliveredStatistics {
     PacketsByTime,
 }
 
+/// What a host does with bursts of segmentation offload.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct OffloadRules {
+    /// Packets that are sent together are one unit: TSO or GSO.
+    pub sends_bursts: bool,
+    /// A burst is one packet for the receiving TCP: GRO.
+    pub receives_bursts: bool,
+}
+
 /// Properties of all flows of a class.
 #[derive(Clone, Debug)]
 pub(crate) struct FlowClass {
@@ -111,6 +120,7 @@ pub(crate) struct FlowClass {
     pub sends: [bool; 2],
     pub packet_bytes: u32,
     pub ack_bytes: u32,
+    pub offload: OffloadRules,
     pub statistics: DeliveredStatistics,
     /// Index of the first flow, members of the site, and flows per member.
     pub first: usize,
@@ -144,6 +154,7 @@ impl FlowClass {
             sends: data_ends(class),
             packet_bytes: class.packet_bytes,
             ack_bytes: class.ack_bytes,
+            offload: OffloadRules { sends_bursts: class.tso, receives_bursts: class.gro },
             statistics,
             first,
             members: config.member_count(class),

@@ -17,15 +17,17 @@ use tcpcast_tcp::{TcpEvent, TcpProbe};
 /// Sends the segments of an end, and reports its events.
 pub(super) struct FlowSink<'a> {
     network: &'a mut Network<u32>,
-    wire: &'a mut Wire,
+    pub(super) wire: &'a mut Wire,
     record: &'a mut SourceRecord,
-    class: &'a FlowClass,
+    pub(super) class: &'a FlowClass,
     now: Nanos,
     flow: u32,
     connection: u32,
     end: usize,
     route: RouteId,
     is_opening: bool,
+    /// Burst of segmentation offload that is being filled.
+    pub(super) burst: Option<Packet<u32>>,
 }
 
 impl TcpProbe for FlowSink<'_> {
@@ -62,11 +64,15 @@ impl SegmentSink for FlowSink<'_> {
             EcnCodepoint::Scalable => Ecn::Ect1,
             EcnCodepoint::Capable | EcnCodepoint::Marked => Ecn::Ect0,
         };
+        if self.burst.is_some() && self.extend_burst(segment, number, bytes) {
+            return;
+        }
         let (token, parcel) = self.wire.parcels.add();
         parcel.segment = *segment;
         parcel.flow = self.flow;
         parcel.connection = self.connection;
         parcel.number = number;
+        parcel.packets = 1;
         parcel.of = self.record.interval();
         parcel.content = ParcelContent::Segment;
         parcel.to = other_end(self.end) as u8;
@@ -80,6 +86,16 @@ impl SegmentSink for FlowSink<'_> {
         }
         let flow = flow_number(self.flow, self.end);
         let packet = Packet::new(token, flow, bytes).with_ecn(ecn);
+        if self.class.offload.sends_bursts && segment.len > 0 {
+            return self.begin_burst(packet, segment);
+        }
+        self.send_packet(packet);
+    }
+}
+
+impl FlowSink<'_> {
+    #[inline(always)]
+    pub(super) fn send_packet(&mut self, packet: Packet<u32>) {
         self.network.send(self.now, self.route, packet, self.wire);
     }
 }
@@ -128,16 +144,39 @@ impl FlowSimulation {
         if state.stopped && !endpoint.is_finished() {
             return;
         }
+        if parcel.packets > 1 && !class.offload.receives_bursts {
+            let payload = class.payload_bytes();
+            let parcel = *parcel;
+            return self.process_parts(&parcel, payload);
+        }
         let listener = &mut SenderListener::new(probes, &mut state.record, parcel.flow);
         let outcome = endpoint.on_segment(self.now, &parcel.segment, tcp, listener);
-        let Parcel { counts, connection, number, segment: Segment { len, .. }, .. } = *parcel;
-        if counts {
+        let Parcel { counts, connection, number, packets, segment: Segment { len, .. }, .. } =
+            *parcel;
+        if counts && packets == 1 {
             self.count_delivery(flow, to, number, len, outcome.has_new_data);
+        } else if counts {
+            let payload = class.payload_bytes();
+            let parcel = *parcel;
+            for Parcel { number, segment: Segment { len, .. }, .. } in parcel.split(payload) {
+                self.count_delivery(flow, to, number, len, outcome.has_new_data);
+            }
         } else if let (true, Some(losses)) = (class.sends[to], &mut self.wire.round_losses) {
             let next = endpoint.acked_packets() as u32 + 1;
             losses.on_acknowledged(flow as u32, connection, next);
         }
         self.respond_to_segment(flow, to, outcome.opened, outcome.has_new_data);
+    }
+
+    /// Processes the packets of a burst one by one, as a host without GRO.
+    #[inline(never)]
+    fn process_parts(&mut self, burst: &Parcel, payload: u32) {
+        for part in burst.split(payload) {
+            let (index, parcel) = self.wire.parcels.add();
+            *parcel = part;
+            let marked = part.segment.ecn == EcnCodepoint::Marked;
+            self.process_delivery(index, if marked { Ecn::Ce } else { Ecn::NotEct });
+        }
     }
 
     /// Lets the application and the end respond to a segment.
@@ -222,8 +261,12 @@ impl FlowSimulation {
             end,
             route: state.routes[end],
             is_opening: endpoint.is_opening(),
+            burst: None,
         };
         endpoint.transmit(self.now, tcp, sink);
+        if sink.burst.is_some() {
+            sink.send_burst();
+        }
         state.ends[end].set_timers(
             &mut self.timers,
             flow,
@@ -242,19 +285,21 @@ impl FlowSimulation {
                 continue;
             }
             let probes = &mut self.wire.probes;
-            let Parcel { flow, connection, number, .. } = parcel;
+            let Parcel { flow, connection, number: first, packets, .. } = parcel;
             let state = &mut self.flows[flow as usize];
-            state.record.losses += u32::from(connection == state.connection && number != 0);
-            let record = &state.record;
-            let packet = NumberedPacket::new(flow, connection, number, PacketLabel::default());
-            if is_headline {
-                if cause == DropCause::Early {
-                    probes.early.count_drop();
+            for number in (0..packets).map(|at| if first == 0 { 0 } else { first + at }) {
+                state.record.losses += u32::from(connection == state.connection && number != 0);
+                let record = &state.record;
+                let packet = NumberedPacket::new(flow, connection, number, PacketLabel::default());
+                if is_headline {
+                    if cause == DropCause::Early {
+                        probes.early.count_drop();
+                    }
+                    let is_random = cause == DropCause::Random;
+                    probes.count_bottleneck_drop(at, record, &packet, is_random);
+                } else {
+                    probes.count_drop_elsewhere(at, record, &packet);
                 }
-                let is_random = cause == DropCause::Random;
-                probes.count_bottleneck_drop(at, record, &packet, is_random);
-            } else {
-                probes.count_drop_elsewhere(at, record, &packet);
             }
         }
         self.wire.dropped = dropped;

@@ -11,6 +11,7 @@
 //! At one time, events of the network precede timers, which are ordered by kind, flow and end.
 
 mod apps;
+mod bursts;
 mod config;
 mod counters;
 mod cross;

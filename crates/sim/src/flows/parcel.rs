@@ -40,8 +40,10 @@ pub(crate) struct Parcel {
     pub flow: u32,
     /// Connection of the flow; segments of earlier connections are ignored.
     pub connection: u32,
-    /// Number of the data packet, from 1; 0 without data.
+    /// Number of the data packet, or of the first one of a burst, from 1; 0 without data.
     pub number: u32,
+    /// Packets of the burst; 1 without segmentation offload.
+    pub packets: u32,
     pub of: ClassAndSizeInterval,
     pub content: ParcelContent,
     /// IP identification, if the run writes captures.
@@ -81,6 +83,11 @@ impl Parcels {
     #[inline(always)]
     pub fn get(&self, index: u32) -> &Parcel {
         &self.slots[index as usize]
+    }
+
+    /// A parcel in the network, to change it.
+    pub fn get_mut(&mut self, index: u32) -> &mut Parcel {
+        &mut self.slots[index as usize]
     }
 
     /// Removes a parcel that is delivered or dropped. It is valid until the next one is stored. The

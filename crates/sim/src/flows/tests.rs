@@ -67,6 +67,8 @@ pub(super) fn class(
         back_delay: 10 * MILLISECOND,
         packet_bytes: 1500,
         ack_bytes: 52,
+        tso: false,
+        gro: true,
         sends: SendingEnds::Server,
         traffic,
         tcp: uses_tcp.then(|| tcp(Preset::LinuxCubic)),

@@ -115,7 +115,8 @@ impl Wire {
 
     /// Counts a packet that enters the headline link.
     fn enter_headline(&mut self, now: Nanos, index: u32) {
-        let Parcel { flow, connection, number, of, is_data, .. } = *self.parcels.get(index);
+        let Parcel { flow, connection, number, packets, of, is_data, .. } =
+            *self.parcels.get(index);
         self.entering = index;
         if !is_data {
             return;
@@ -125,7 +126,9 @@ impl Wire {
             *seen = connection;
             self.probes.population.record_source_start(now);
         }
-        self.probes.count_arrival(of, number, 0);
+        for at in 0..packets {
+            self.probes.count_arrival(of, number + at, 0);
+        }
     }
 
     fn queue_is_recorded(&self, link: LinkId) -> bool {
@@ -187,9 +190,11 @@ impl NetworkObserver<u32> for Wire {
             self.report_at_headline(TapPlace::BottleneckOut, service.leaves, *parcel, marked);
         }
         if is_headline && !is_policer && self.parcels.get(*parcel).is_data {
-            let class = self.parcels.get(*parcel).of.class();
+            let Parcel { of, packets, .. } = *self.parcels.get(*parcel);
             let info = TransmittedPacketInfo { waited, marked };
-            self.probes.count_transmitted_of_class(class, info);
+            for _ in 0..packets {
+                self.probes.count_transmitted_of_class(of.class(), info);
+            }
         }
     }
 

@@ -212,6 +212,8 @@ impl Road<'_> {
             back_delay,
             packet_bytes: class.packet_bytes.unwrap_or(run.packet_bytes),
             ack_bytes: run.ack_bytes,
+            tso: false,
+            gro: true,
             sends: SendingEnds::Server,
             traffic: FlowTraffic::Files(class.traffic.clone()),
             tcp: Some(tcp),

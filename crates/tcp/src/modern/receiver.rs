@@ -265,7 +265,8 @@ impl Receiver {
     /// Accepts a packet with new data; `above_gap` is true if the packet is above a gap.
     #[inline(always)]
     fn accept_new_data(&mut self, now: Nanos, data: &ArrivingData, above_gap: bool, stack: &Stack) {
-        self.largest = self.largest.max(data.len);
+        // The packets of a burst are not longer than others: `tcp_measure_rcv_mss`.
+        self.largest = self.largest.max(data.len.min(stack.mss));
         if !above_gap {
             self.adapt_delay_to_arrival(now, data, stack);
         }

@@ -108,7 +108,9 @@ def make_configuration(
 def runs_on_links(scenario: Scenario) -> bool:
     """Return True if the simulator runs a scenario on links and routes instead of one road."""
     return bool(scenario.links) or any(
-        isinstance(group.traffic, FlowTraffic) or group.tcp.control == "prague"
+        isinstance(group.traffic, FlowTraffic)
+        or group.tcp.control == "prague"
+        or group.tcp.tso == "auto"
         for group in scenario.populations
     )
 
@@ -209,6 +211,8 @@ def _routed_class_config(
         "back_delay_ns": to_nanoseconds(max(0.0, routes.back_delay_s)),
         "packet_bytes": group.packet_bytes,
         "ack_bytes": get_ack_bytes(group.tcp, scenario.network),
+        "tso": group.tcp.tso == "auto",
+        "gro": group.tcp.gro is not False,
         "sends": group.sends,
         "traffic": _routed_traffic_config(group, start),
         "tcp": None if _is_without_tcp(group) else _tcp_config(group)["modern"],

@@ -29,7 +29,7 @@ impl FlowSimulation {
         let next = seconds_to_nanos(interval.draw_value(&mut state.off_times)).max(1);
         self.timers.set(FlowTimer::Application, flow, end, self.now + next);
         self.wire.probes.counters.add_to_class(state.record.class(), ClassCell::Messages, 1);
-        let parcel = Parcel { sent_at: self.now, content, ..Parcel::default() };
+        let parcel = Parcel { sent_at: self.now, content, packets: 1, ..Parcel::default() };
         self.send_parcel(flow, end, bytes, parcel);
     }
 

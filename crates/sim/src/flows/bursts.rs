@@ -1,0 +1,76 @@
+//! Bursts of segmentation offload: a sender hands several full packets to the network as one unit,
+//! and the receiving host merges them again (GRO) or receives them one by one.
+//!
+//! A burst is one packet for links: one transmission, one place in the queue, one random loss. Probes
+//! count its packets.
+
+use super::hosts::FlowSink;
+use super::parcel::Parcel;
+use tcpcast_link::Packet;
+use tcpcast_tcp::modern::Segment;
+
+/// Largest burst, in bytes of data: `GSO_LEGACY_MAX_SIZE` without headers.
+const MAX_BURST_BYTES: u32 = 65_536 - 320;
+
+impl FlowSink<'_> {
+    /// Adds a segment with data to the burst that is being filled; sends the burst if it must not
+    /// grow further. Returns whether the segment was added.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn extend_burst(&mut self, segment: &Segment, number: u32, bytes: u32) -> bool {
+        let Some(burst) = &mut self.burst else { return false };
+        let parcel = self.wire.parcels.get_mut(burst.token);
+        let filled = &mut parcel.segment;
+        let extends = segment.seq == filled.seq + u64::from(filled.len)
+            && number == parcel.number + parcel.packets
+            && filled.len % self.class.payload_bytes() == 0
+            && filled.len + segment.len <= MAX_BURST_BYTES
+            && segment.len > 0
+            && segment.flags.cwr == filled.flags.cwr;
+        if !extends {
+            self.send_burst();
+            return false;
+        }
+        filled.len += segment.len;
+        filled.flags = segment.flags;
+        parcel.packets += 1;
+        burst.bytes += bytes;
+        if segment.flags.psh || segment.flags.fin {
+            self.send_burst();
+        }
+        true
+    }
+
+    /// Begins a burst with a packet.
+    pub(super) fn begin_burst(&mut self, packet: Packet<u32>, segment: &Segment) {
+        self.burst = Some(packet);
+        if segment.flags.psh || segment.flags.fin || segment.len < self.class.payload_bytes() {
+            self.send_burst();
+        }
+    }
+
+    /// Sends the burst that is being filled.
+    pub(super) fn send_burst(&mut self) {
+        if let Some(packet) = self.burst.take() {
+            self.send_packet(packet);
+        }
+    }
+}
+
+impl Parcel {
+    /// The packets of a burst as parcels of their own, in order.
+    pub(super) fn split(&self, payload: u32) -> impl Iterator<Item = Self> + use<> {
+        let (whole, packets) = (*self, self.packets);
+        (0..packets).map(move |at| {
+            let mut part = Self { packets: 1, ..whole };
+            let offset = at * payload;
+            part.segment.seq += u64::from(offset);
+            part.segment.len = (whole.segment.len - offset).min(payload);
+            let is_last = at + 1 == packets;
+            part.segment.flags.psh &= is_last;
+            part.segment.flags.fin &= is_last;
+            part.number += if whole.number == 0 { 0 } else { at };
+            part
+        })
+    }
+}

@@ -1,0 +1,58 @@
+"""Bursts of segmentation offload: one unit for loss and queue, one ack for each with GRO."""
+
+from typing import Any
+
+import pytest
+import tcpcast
+from tcpcast import Answer
+from tcpcast.engines.packet.configuration import runs_on_links
+from tcpcast.scenario import Scenario
+
+
+def make_scenario(loss: str = "0%", **tcp: Any) -> Scenario:
+    return Scenario.from_dict(
+        {
+            "network": {
+                "rtt": "40ms",
+                "bottleneck": {"rate": "100mbit", "buffer": "1MB", "loss": loss},
+            },
+            "traffic": {"kind": "bulk", "flows": 1},
+            "tcp": tcp,
+            "run": {"duration": "40s", "warmup": "10s", "seed": 1},
+        }
+    )
+
+
+def simulate(loss: str = "0%", **tcp: Any) -> Answer:
+    (answer,) = tcpcast.run(make_scenario(loss, **tcp), ["packet"])
+    return answer
+
+
+def test_scenario_with_bursts_runs_on_links() -> None:
+    assert runs_on_links(make_scenario(tso="auto"))
+    assert not runs_on_links(make_scenario(tso="off"))
+
+
+@pytest.mark.parametrize("gro", [True, False])
+def test_random_loss_of_bursts_costs_cubic_less(gro: bool) -> None:
+    """A lost burst is one loss event, however many packets it has."""
+    packets, bursts = simulate("1%"), simulate("1%", tso="auto", gro=gro)
+    lost = [answer.metrics["random_loss_ratio"].value for answer in (packets, bursts)]
+    assert lost == pytest.approx([0.01, 0.01], rel=0.25)
+    events = bursts.metrics["td_indications"].value / packets.metrics["td_indications"].value
+    assert events < 0.85 * bursts["send_rate_pps"] / packets["send_rate_pps"]
+    assert bursts["goodput_bps"] > 1.25 * packets["goodput_bps"]
+
+
+def test_links_count_bursts_and_receivers_packets() -> None:
+    answer = simulate(stack="linux-bbr", tso="auto")
+    (units,) = answer.tables["by_link"]["packets"]
+    packets = answer["send_rate_pps"] * 30
+    # BBR sends about a millisecond of data at once: 8 packets at 100 Mbit/s.
+    assert 6 < packets / units < 10
+    assert answer["goodput_bps"] == pytest.approx(100e6 * 1448 / 1500, rel=0.03)
+
+
+def test_kernel_refuses_bursts() -> None:
+    (answer,) = tcpcast.run(make_scenario(gro=False), ["kernel"])
+    assert "tcp.gro: the hosts of engine kernel" in str(answer.not_applicable)
