@@ -9,7 +9,6 @@ from tcpcast_papers.kernel.agreement import AllowedDifference
 from tcpcast_papers.published.cells import Cell, CellSet, Lines, Value
 from tcpcast_papers.published.links import (
     flows,
-    frames_of,
     goodput_mbit,
     link,
     network,
@@ -219,15 +218,15 @@ def _pam(lines: Lines) -> Iterator[Cell]:
     for line in lines:
         is_simulated = line["family"] in _PAM_FAMILIES and line["aqm"] in _PAM_QUEUES
         if is_simulated and line["group"] != "L4S-Compatible BBRv2 vs Classic":
-            numbers = (line["n_l4s"], line["n_classic"])
-            key = (line["family"], line["aqm"], line["buffer_bdp"], line["rtt_ms"], *numbers)
+            flow_counts = (line["n_l4s"], line["n_classic"])
+            key = (line["family"], line["aqm"], line["buffer_bdp"], line["rtt_ms"], *flow_counts)
             pairs[key]["prague" if line["flow_cc"] == "prague" else "classic"] = line
     rate = 100.0
     for (family, aqm, buffer, rtt, *numbers), pair in pairs.items():
         if len(pair) != 2:
             continue
         stack, ecn = _PAM_FAMILIES[family]
-        frames = frames_of(float(buffer) * rate * float(rtt) * 1000 / 8)
+        limit = float(buffer) * rate * float(rtt) * 1000 / 8
         delay = f"{float(rtt) / 2:g}ms"
         classes = [
             flows("prague", "prague", int(numbers[0]), delay=delay),
@@ -257,7 +256,7 @@ def _pam(lines: Lines) -> Iterator[Cell]:
         yield Cell(
             (family.partition("_Prague")[0].lower(), aqm, buffer, rtt, *numbers),
             f"{family}, {aqm}",
-            network(link(rate, frames, **_PAM_QUEUES[aqm]), classes, duration_s=60),
+            network(link(rate, limit, **_PAM_QUEUES[aqm]), classes, duration_s=60),
             tuple(values),
             packets(rate, 60),
         )
