@@ -64,6 +64,10 @@ DEFAULT_TRANSFERS, MIN_TRANSFERS = 1000, 20
 MAX_SINGLE_PKTS = 2e7
 """Packets of a transfer above which its time follows from the long-term rate."""
 
+LAN_RTT_S, FAST_RATE_BPS, FAST_HOST_NOISE_S = 1e-3, 5e9, 10e-6
+"""RTT below which, and rate from which, hosts are those of a data centre; their noise. The default
+noise of 0.1 ms would be a large part of such an RTT, and limits one paced flow to 4 Gbit/s."""
+
 MAX_WALL = "120s"
 """Time limit of a simulation, which only busy machines reach."""
 
@@ -269,7 +273,13 @@ def _make_scenario(values: Mapping[str, Any], changes: Mapping[str, Any]) -> Sce
         for key in row.keys
         if not key.startswith("traffic.")
     }
-    return Scenario.from_dict(apply_changes(apply_changes(tables, given), changes))
+    tables = apply_changes(tables, given)
+    scenario = Scenario.from_dict(apply_changes(tables, changes))
+    is_fast = scenario.rtt_s < LAN_RTT_S or scenario.bottleneck.rate >= FAST_RATE_BPS
+    if is_fast and 0.0 < FAST_HOST_NOISE_S < scenario.tcp.host_noise_s:
+        noise = {"tcp.host_noise": units.format_duration(FAST_HOST_NOISE_S)}
+        return Scenario.from_dict(apply_changes(tables, noise | dict(changes)))
+    return scenario
 
 
 def list_formulas(scenario: Scenario) -> list[str]:

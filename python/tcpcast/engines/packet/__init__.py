@@ -30,6 +30,7 @@ from tcpcast.engines.packet.capture_files import CaptureFiles, check_all_capture
 from tcpcast.engines.packet.configuration import make_configuration
 from tcpcast.engines.packet.counters import Estimates, Snapshot, read_snapshot
 from tcpcast.engines.packet.memory import MemoryWatch, OutOfMemoryError, check_memory
+from tcpcast.engines.packet.pacing_noise import noise_warnings
 from tcpcast.engines.packet.reliability import no_steady_state_reason
 from tcpcast.engines.registry import changes_to_set_stack
 from tcpcast.errors import NotApplicable, Suggestion
@@ -219,6 +220,7 @@ def simulate_with_configuration(
         if why is not None:
             answer.mark_incomplete(why)
             answer.mark_untrusted()
+        answer.warn(*noise_warnings(scenario))
         if scenario.probes.flows:
             traces = run.traces()
             answer.tables |= tables.traced_flow_tables(traces)
