@@ -12,7 +12,14 @@ from tcpcast.answer import Answer, Metric
 from tcpcast.cli import main
 from tcpcast.errors import ScenarioError
 from tcpcast.scenario import Scenario
-from tcpcast_papers.kernel import agreement, cells, comparison, measurement_files, second_series
+from tcpcast_papers.kernel import (
+    agreement,
+    cells,
+    comparison,
+    measurement_files,
+    second_series,
+)
+from tcpcast_papers.kernel import sections as kernel_sections
 from tcpcast_papers.kernel.cells import Cell, FlowGroup, Measured
 from tcpcast_papers.kernel.runs import QUICK, CellJob, CellResult, KernelRuns, SampleSizes
 from tcpcast_papers.kernel.scenarios import scenario_tables
@@ -218,3 +225,18 @@ def test_page_summary_agrees_with_the_data_file() -> None:
             str(verdicts.count(comparison.NOT_SIMULATED)),
         ]
     assert not page_counts
+
+
+def test_headline_has_median_errors_and_the_measured_range() -> None:
+    def line(ratio: float, rate_bps: float) -> comparison.Comparison:
+        kernel = Measured(1e6, 1e4, 3)
+        group = FlowGroup("linux-reno", rate_bps / 1e6)
+        cell = Cell("F6", f"{ratio}", cells.LOSS, (group,), rate_bps, loss=0.02)
+        return comparison.Comparison(cell, "goodput_bps", kernel, Metric(ratio * 1e6), 0.0, None)
+
+    lines = [line(1.01, 1e7), line(0.98, 2e7), line(1.1, 5e7)]
+    assert kernel_sections.headline(lines) == (
+        "Median error (90 % of the values are below): goodput 2.0 % (10 %), for 10 to 50 Mbit/s, "
+        "RTTs of 10 to 50 ms, random loss up to 2 % and up to 1 flows."
+    )
+    assert kernel_sections.headline([]) == ""

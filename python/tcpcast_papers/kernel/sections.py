@@ -7,6 +7,7 @@ from functools import partial
 from statistics import median
 from typing import TYPE_CHECKING
 
+from tcpcast_papers.drawing import Plot, agreement_plot
 from tcpcast_papers.kernel import models, signs
 from tcpcast_papers.kernel.agreement import half_width, quantity_format
 from tcpcast_papers.kernel.cells import KINDS
@@ -23,7 +24,7 @@ from tcpcast_papers.kernel.comparison import (
 from tcpcast_papers.reproduction import NotSelected, Printed, Row, Section, Tolerance
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from tcpcast_papers.kernel.cells import Cell
@@ -78,16 +79,61 @@ def _sign_section(runs: KernelRuns, _: Path) -> Section:
     return section
 
 
-def _summary_section(runs: KernelRuns, _: Path) -> Section:
-    """Return the numbers of values that agree, by kind and quantity."""
-    section = runs.section("Summary. Numbers of values that agree")
+_FIGURE_QUANTITIES = {
+    "goodput_bps": "goodput",
+    "loss_ratio": "loss ratio",
+    "queue_delay_s": "mean queueing delay",
+}
+"""Quantities of the headline and of its figure."""
+
+
+def headline(lines: Sequence[Comparison]) -> str:
+    """Return the typical errors of the main quantities, and the range of the measured cells."""
+    known = [line for line in lines if line.own is not None and math.isfinite(line.ratio)]
+    parts = []
+    for name, title in _FIGURE_QUANTITIES.items():
+        errors = sorted(abs(line.ratio - 1) for line in known if line.name == name)
+        if errors:
+            high = errors[math.ceil(0.9 * len(errors)) - 1]
+            parts.append(f"{title} {100 * median(errors):.1f} % ({100 * high:.0f} %)")
+    cells = {(line.cell.series, line.cell.name): line.cell for line in known}.values()
+    if not (parts and cells):
+        return ""
+    rates = [cell.rate_bps * 1e-6 for cell in cells]
+    rtts = [group.rtt_ms for cell in cells for group in cell.groups]
+    loss = max(cell.loss for cell in cells)
+    return (
+        f"Median error (90 % of the values are below): {', '.join(parts)}, for {min(rates):g} to "
+        f"{max(rates):g} Mbit/s, RTTs of {min(rtts):g} to {max(rtts):g} ms, random loss up to "
+        f"{100 * loss:g} % and up to {max(cell.flows for cell in cells)} flows."
+    )
+
+
+def _agreement_figure(lines: Sequence[Comparison], folder: Path) -> Plot:
+    panels: dict[str, tuple[str, list[tuple[float, float, float, float]]]] = {}
+    for line in lines:
+        kernel, own, scale = line.kernel, line.own, line.quantity.scale
+        if line.name in _FIGURE_QUANTITIES and own is not None and math.isfinite(kernel.half_width):
+            title = _FIGURE_QUANTITIES[line.name]
+            point = (kernel.mean, kernel.half_width, own.value, half_width(own))
+            _, points = panels.setdefault(title, (line.quantity.unit, []))
+            points.append((scale * point[0], scale * point[1], scale * point[2], scale * point[3]))
+    return agreement_plot(panels, folder / "simulated-against-measured.png")
+
+
+def _summary_section(runs: KernelRuns, folder: Path) -> Section:
+    """Return typical errors, the validated range, and the numbers of values that agree."""
+    section = runs.section("Summary. Errors, and numbers of values that agree")
     lines = compare_cells(runs)
+    if text := headline(lines):
+        section.figures.append(_agreement_figure(lines, folder))
     groups: dict[tuple[str, str], list[Comparison]] = {}
     for line in lines:
         groups.setdefault((line.cell.kind, line.quantity_group), []).append(line)
     order = sorted(groups.items(), key=lambda group: KINDS.index(group[0][0]))
     section.remarks = [
-        f"- {kind}, {title}: {_summary_text(group)}" for (kind, title), group in order
+        *([text] if text else []),
+        *(f"- {kind}, {title}: {_summary_text(group)}" for (kind, title), group in order),
     ]
     return section
 

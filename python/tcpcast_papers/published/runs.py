@@ -59,7 +59,7 @@ class SampleSizes:
     packets: float
 
 
-WHOLE = SampleSizes(seeds=4, packets=1e8)
+WHOLE = SampleSizes(seeds=4, packets=4e7)
 QUICK = SampleSizes(seeds=2, packets=7e6)
 
 
