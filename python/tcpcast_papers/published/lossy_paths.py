@@ -36,6 +36,7 @@ def _cells(lines: Lines) -> Iterator[Cell]:
             "kind": "red",
             "min_threshold": f"{maximum / 3:.3f}pkt",
             "max_threshold": f"{maximum:.3f}pkt",
+            "max_probability": "2%",  # the default of tc
             "gentle": False,
         }
         tables = {
