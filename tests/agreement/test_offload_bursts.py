@@ -45,7 +45,14 @@ def test_random_loss_of_bursts_costs_cubic_less(gro: bool) -> None:
 
 
 def test_links_count_bursts_and_receivers_packets() -> None:
-    answer = simulate(stack="linux-bbr", tso="auto")
+    tables = {
+        "link": {"link": {"rate": "100mbit", "buffer": "1MB"}},
+        "class": [{"name": "all", "flows": 1, "route": ["link"], "delay": "20ms"}],
+        "traffic": {"kind": "bulk"},
+        "tcp": {"stack": "linux-bbr", "tso": "auto"},
+        "run": {"duration": "40s", "warmup": "10s", "seed": 1},
+    }
+    (answer,) = tcpcast.run(Scenario.from_dict(tables), ["packet"])
     (units,) = answer.tables["by_link"]["packets"]
     packets = answer["send_rate_pps"] * 30
     # BBR sends about a millisecond of data at once: 8 packets at 100 Mbit/s.
