@@ -28,6 +28,7 @@ PAPERS = (
     "published",
     "l4s",
     "homes",
+    "dctcp",
 )
 """Names of the papers that can be reproduced: their packages, with "-" instead of "_"."""
 

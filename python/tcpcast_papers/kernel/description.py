@@ -10,15 +10,20 @@ from tcpcast.errors import MachineError
 from tcpcast_papers.kernel import measurement_files, sections
 from tcpcast_papers.kernel.cells import packaged_cells
 from tcpcast_papers.kernel.comparison import COLUMNS, compare_cells, csv_text
+from tcpcast_papers.kernel.networks import NETWORKS
 from tcpcast_papers.kernel.runs import QUICK, WHOLE, KernelRuns, SampleSizes
-from tcpcast_papers.reproduction import Unfinished
+from tcpcast_papers.published.runs import CellJob, Comparison
+from tcpcast_papers.published.sections import comparison_row
+from tcpcast_papers.reproduction import NotSelected, Unfinished
 from tcpcast_papers.runner import Paper
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
+    from tcpcast_papers.published.cells import Value
     from tcpcast_papers.report import Report
+    from tcpcast_papers.reproduction import Row, Section
 
 DATA_FILE_NAME = "agreement.csv"
 DATA_KIND = files.OutputKind("table", ",".join(COLUMNS).encode())
@@ -36,13 +41,51 @@ def _preface(runs: KernelRuns) -> list[str]:
     ]
 
 
+class _NetworkPart:
+    """The section about networks, whose cells are scenarios."""
+
+    @staticmethod
+    def _jobs(runs: KernelRuns) -> list[CellJob]:
+        seeds = runs.sample_sizes.queue_runs
+        return [CellJob(NETWORKS.name, cell.label, seeds, cell) for cell in NETWORKS.read(())]
+
+    @classmethod
+    def request(cls, runs: KernelRuns) -> None:
+        """Request every cell, unless the cells are those of given files."""
+        if runs.has_networks:
+            for job in cls._jobs(runs):
+                runs.request(job)
+
+    @classmethod
+    def section(cls, runs: KernelRuns, _: Path) -> Section:
+        """Return the measured and simulated values of all cells."""
+        if not runs.has_networks:
+            raise NotSelected
+        section = runs.section(NETWORKS.section_title, (*NETWORKS.columns, "quantity"))
+        for job in cls._jobs(runs):
+            for value in job.cell.values:
+                label = (*job.label, value.quantity)
+                section.rows += runs.row(label, cls._row, runs, job, value)
+        section.remarks = list(NETWORKS.set_up)
+        return section
+
+    @staticmethod
+    def _row(runs: KernelRuns, job: CellJob, value: Value) -> Row:
+        return comparison_row(Comparison(job.cell, value, runs[job][value.quantity]))
+
+    @property
+    def SECTIONS(self) -> tuple[Callable[[KernelRuns, Path], Section], ...]:  # noqa: N802
+        """The only section."""
+        return (self.section,)
+
+
 PAPER: Paper[SampleSizes, KernelRuns] = Paper(
     package="tcpcast_papers.kernel",
     title="The kernel's TCP, measured and simulated",
     simulations=KernelRuns,
     whole=WHOLE,
     quick=QUICK,
-    parts=(sections,),
+    parts=(sections, _NetworkPart()),
     preface=_preface,
 )
 
@@ -81,7 +124,8 @@ def reproduce(  # noqa: PLR0913 - those of every paper, and the measurements
     if not cell:
         files.check_folder_is_writable(output)
         files.check_file_is_writable(output / DATA_FILE_NAME, kind=DATA_KIND, force=force)
-    runs = KernelRuns(QUICK if quick else WHOLE, threads, progress, cells=cells)
+    sizes = QUICK if quick else WHOLE
+    runs = KernelRuns(sizes, threads, progress, cells=cells, has_networks=not measurements)
     report = PAPER.report(runs, output, quick=quick, force=force, scenarios=scenarios, cell=cell)
     if measurements:
         # Cells that were not selected cannot show whether known differences are gone.

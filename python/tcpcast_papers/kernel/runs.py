@@ -122,9 +122,12 @@ class KernelRuns(Runs[SampleSizes]):
     ----------
     cells
         Measurements; default: the packaged ones.
+    has_networks
+        Whether the packaged networks are compared.
     """
 
     cells: tuple[Cell, ...] = field(default_factory=packaged_cells)
+    has_networks: bool = True
 
     def request_all(self) -> None:
         """Request every cell, in decreasing order of work."""

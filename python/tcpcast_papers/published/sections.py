@@ -81,13 +81,19 @@ def _set_section(runs: PublishedRuns, folder: Path, *, cell_set: CellSet) -> Sec
 
 
 def _row(runs: PublishedRuns, cell_set: CellSet, cell: Cell, value: Value) -> Row:
-    line = Comparison(cell, value, runs.metrics_of(cell_set, cell)[value.quantity])
+    own = runs.metrics_of(cell_set, cell)[value.quantity]
+    return comparison_row(Comparison(cell, value, own))
+
+
+def comparison_row(line: Comparison) -> Row:
+    """Return the row of a measured and a simulated value."""
+    value = line.value
     measured, _ = line.half_widths
     note = f"tolerance ±{digits_text(line.tolerance, 2)}"
     if measured:
         note = f"measured ±{digits_text(measured, 2)}, {note}"
     return Row.from_metric(
-        (*cell.label, value.quantity),
+        (*line.cell.label, value.quantity),
         value.unit,
         Printed(digits_text(value.measured), "measured", value.measured),
         line.own,
