@@ -68,8 +68,8 @@ dev: ## After an edit in crates/: rebuild the native module in seconds, with les
 check-tools: ## List missing tools.
 	@sh .ci/check-tools "$(PYTHON)" && echo "Nothing is missing."
 
-demo: $(DEMO) ## Answer a question: which queue keeps a call usable during an upload?
-	.venv/bin/tcpcast home --out out/demo.html --force
+demo: $(DEMO) ## Which queue keeps a call usable during an upload? Predicted, and measured.
+	@$(BIN)/python .ci/demo.py
 
 # Rust's tests and lint need no native module: `make -j2 lint test` compiles both in parallel.
 test: test-rust test-python ## Run all tests except long ones.

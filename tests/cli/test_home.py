@@ -78,3 +78,18 @@ def test_printed_scenario_gives_the_same_run(capsys: Capture) -> None:
 def test_errors_name_the_option(capsys: Capture, arguments: tuple[str, ...], message: str) -> None:
     assert main(["home", *arguments]) == 2
     assert capsys.readouterr().err.startswith(f"tcpcast: {message}")
+
+
+def test_measurement_runs_for_24_seconds_unless_a_duration_is_given(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    runs = []
+
+    def sweep(scenario: Any, *_: object, processes: int | None = None, **__: object) -> None:
+        runs.append((scenario.run.duration_s, scenario.run.warmup_s, processes))
+
+    monkeypatch.setattr("tcpcast.cli.sweep.sweep_scenario", sweep)
+    for changes in ([], ["--set", "run.duration=60s"]):
+        assert main(["home", "--engine", "packet,kernel", *changes]) == 0
+    assert main(["home"]) == 0
+    assert runs == [(24.0, 4.0, 1), (60.0, 4.0, 1), (120.0, 20.0, None)]

@@ -87,6 +87,15 @@ def test_over_time_figure_without_intervals_has_no_band(scenario: Scenario) -> N
     ]
 
 
+def test_measured_values_are_dots_beside_simulated_lines(scenario: Scenario) -> None:
+    measured = answer()
+    measured.engine, measured.kind = "kernel", "measurement"
+    del measured.tables["windows_over_time"]
+    figure = dict(iter_figures([answer(), measured], scenario))["over-time"]
+    of_rtt = figure.axes[1].get_lines()
+    assert [(line.get_marker(), line.get_linestyle()) for line in of_rtt][-1] == (".", "None")
+
+
 def test_distribution_starts_at_0_and_tail_at_1(scenario: Scenario) -> None:
     example = simulated()
     example.tables = {

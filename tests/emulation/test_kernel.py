@@ -505,6 +505,18 @@ def test_estimated_duration_of_transfers_includes_their_size() -> None:
     assert 12 < estimate_duration_s(scenario) < 16
 
 
+def test_run_over_time_has_the_tables_of_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    result = outcome_of([1000, 0, 0, 0, 0, 0, 0], 0, None)
+    module = replace_link(monkeypatch, result)
+    answer = module.kernel(kernel_scenario(), RunOptions(over_time=True))
+    flows, queue = (answer.tables[f"{name}_over_time"] for name in ("flows", "queue"))
+    # Snapshots every 0.1 s, from the first; 10**8 packet ns in 0.1 s are one packet.
+    assert flows["to_s"][:2] == pytest.approx([0.1, 0.2])
+    assert flows["goodput_bps"] == pytest.approx(8e6)
+    assert flows["rtt_s"] == pytest.approx(0.1)
+    assert queue["queue_pkts"] == pytest.approx(1.0)
+
+
 def test_late_bbr_run_has_a_warning_of_rate_samples(monkeypatch: pytest.MonkeyPatch) -> None:
     result = outcome_of([990, 0, 10, 0, 0, 0, 0], 10**8, None)
     module = replace_link(monkeypatch, result)

@@ -131,7 +131,17 @@ HOME = Command(
     "Simulates the line in both directions, with what people do at the same time, once for each "
     "queue. p95 is the delay that 95 % of the packets of a call do not exceed.",
     "tcpcast home --down 100mbit --up 20mbit --uses call,upload",
-    (CONTEXT_OPTION, *HOME_OPTIONS.values(), CHANGES, SEED),
+    (
+        CONTEXT_OPTION,
+        *HOME_OPTIONS.values(),
+        replace(
+            ENGINE,
+            help="Engines: packet (default), and kernel, which measures each queue for 24 s over "
+            "an emulated line.",
+        ),
+        CHANGES,
+        SEED,
+    ),
     (
         Option("print_scenario", "", "Print the scenario with the first queue and exit."),
         JSON,

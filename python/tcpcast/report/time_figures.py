@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 RATE_SPANS = 80
 _MAX_FLOWS = 6
 _QUANTITIES = (
+    ("flows_over_time", "delay_s", "mean delay\n({})", "s"),
     ("flows_over_time", "rtt_s", "mean RTT\n({})", "s"),
     ("queue_over_time", "queue_pkts", "mean queue\n(packets)", "packet"),
     ("flows_over_time", "goodput_bps", "goodput\n({})", "bit/s"),
@@ -44,19 +45,27 @@ _QUANTITIES = (
 
 def over_time_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
     """Return one panel per quantity that the answer has over time, with a shaded warm-up."""
-    answer = answers[0]
+    answer, measured = answers[0], _measured_beside(answers)
     shade: list[Drawable] = []
     if answer.warmup_s:
         style = {"color": "#999999", "alpha": 0.18}
         shade.append(
             ReferenceLine(0, "warm-up, not counted", style, axis="x", span_end=answer.warmup_s)
         )
-    panels = list(_panels(answer, scenario, shade))
+    panels = list(_panels(answer, measured, scenario, shade))
     subtitle = f"{scenario_subtitle(scenario)}; {engine_label(answer)}"
+    if measured is not None:
+        subtitle += f" (lines); {engine_label(measured)} (dots)"
     if answer.replications > 1:
         subtitle += f"; windows from the first of {answer.replications} replications"
     plain = "Windows, round-trip times, queue and goodput over the run"
     return _stacked_chart(run_title([answer], scenario, plain), subtitle, panels)
+
+
+def _measured_beside(answers: Sequence[Answer]) -> Answer | None:
+    """Return the measurement whose values are drawn as dots, if any."""
+    others = (answer for answer in answers[1:] if answer.kind == "measurement")
+    return next((answer for answer in others if "flows_over_time" in answer.tables), None)
 
 
 def _stacked_chart(title: str, subtitle: str, panels: Sequence[Panel]) -> Chart:
@@ -71,7 +80,9 @@ def _stacked_chart(title: str, subtitle: str, panels: Sequence[Panel]) -> Chart:
     )
 
 
-def _panels(answer: Answer, scenario: Scenario, shade: list[Drawable]) -> Iterator[Panel]:
+def _panels(
+    answer: Answer, measured: Answer | None, scenario: Scenario, shade: list[Drawable]
+) -> Iterator[Panel]:
     ends = (t["to_s"] for name, t in answer.tables.items() if "over_time" in name)
     end = max(float(each.max(initial=0.0)) for each in ends)
     x = Axis("time (s)", 0, end)
@@ -112,12 +123,25 @@ def _panels(answer: Answer, scenario: Scenario, shade: list[Drawable]) -> Iterat
             )
             band = f"95 % interval of {answer.replications} replications"
             line = {"linewidth": 1.1, **style}
+            if not np.isfinite(value).any():
+                continue
             series.append(Series(_edges(of_name), value, "", line, low, high, band, name=name))
+            if measured is not None:
+                series.append(_dots(measured.tables[source], column, name, style, scale.factor))
         reference, limit = references.get(column, ("", np.inf))
         if limit <= 1.5 * largest:
             series.append(ReferenceLine(limit / scale.factor, name=reference))
             shown.append([limit / scale.factor])
         yield Panel(series, x, value_axis(label.format(scale.unit), shown, log_ratio=np.inf))
+
+
+def _dots(table: Table, column: str, name: str, style: Style, factor: float) -> Series:
+    """Return the values of a measurement beside a simulated curve."""
+    if "class" in table and name in table["class"]:
+        table = select_rows(table, table["class"] == name)
+    middle = (table["from_s"] + table["to_s"]) / 2
+    dots = {**style, "linestyle": "none", "marker": ".", "markersize": 2.5, "alpha": 0.6}
+    return Series(middle, table[column] / factor, "", dots)
 
 
 def _window_series(table: Table, scenario: Scenario) -> Iterator[Series]:

@@ -5,8 +5,14 @@ use super::{CLASS_CELLS, ClassCell, CounterTable, Probes};
 use crate::clock::{NEVER, Nanos};
 
 /// Cells recorded per class, in this order.
-const RECORDED_CELLS: [ClassCell; 4] =
-    [ClassCell::Delivered, ClassCell::Lacking, ClassCell::RttSum, ClassCell::RttSamples];
+const RECORDED_CELLS: [ClassCell; 6] = [
+    ClassCell::Delivered,
+    ClassCell::Lacking,
+    ClassCell::RttSum,
+    ClassCell::RttSamples,
+    ClassCell::Delay,
+    ClassCell::Received,
+];
 
 /// Columns before those of the classes: time, and queue length integrated over time modulo 2^64.
 const LINK_COLUMNS: usize = 2;

@@ -28,8 +28,14 @@ from tcpcast.engines.kernel.counters import (
     MeasuredNetwork,
     is_without_tcp,
     isolated_transfer_results,
+    time_series_rows,
 )
-from tcpcast.engines.packet import WARM_UP_NOT_FOUND_NOTE, metric_estimates, notes
+from tcpcast.engines.packet import (
+    WARM_UP_NOT_FOUND_NOTE,
+    metric_estimates,
+    notes,
+    time_series,
+)
 from tcpcast.engines.packet.capture_files import check_capture_file, resolve_capture_path
 from tcpcast.engines.packet.configuration import make_links_configuration
 from tcpcast.errors import MachineError, NotApplicable
@@ -119,6 +125,9 @@ def kernel(scenario: Scenario, options: RunOptions) -> Answer:
             estimates = counted.estimates()
             answer.metrics = metric_estimates.convert_to_metrics(estimates)
             answer.tables = counted.tables()
+            if options.over_time:
+                rows = [time_series_rows(scenario, network, each) for each in complete]
+                answer.tables |= time_series.series_tables(scenario, rows)
             answer.measured_s = counted.measured_s
             is_given = scenario.run.warmup_s is not None
             answer.warmup_s = round(max(counted.warm_ups_s), 3)

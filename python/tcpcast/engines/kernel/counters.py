@@ -410,6 +410,24 @@ def make_cumulative_counters(
     return np.vstack([rows, rows[-1:]]).astype(np.uint64)
 
 
+def time_series_rows(
+    scenario: Scenario, network: MeasuredNetwork, outcome: TrafficOutcome
+) -> Floats:
+    """Return the sums of a run for :func:`.time_series.series_tables`, with the warm-up."""
+    times_ns = np.array([s["now_ns"] for s in outcome.snapshots], dtype=np.float64)
+    links = np.array([snapshot["links"] for snapshot in outcome.snapshots], dtype=np.float64)
+    columns = [times_ns - times_ns[0], network.headline_counter(links, "packet_ns")]
+    flows, end = make_flow_counters(outcome), 0
+    for group in scenario.populations:
+        begin, end = end, end + count_senders(group)
+        own = flows[:, begin:end].sum(axis=1)
+        cells = {name: own[:, FLOW_COUNTERS.index(at)] for name, at in KERNEL_COUNTERS.items()}
+        received = own[:, FLOW_COUNTERS.index("received_bytes")] / group.payload_bytes
+        cells |= {"delivered": received, "lacking_bytes": np.zeros_like(received)}
+        columns += [cells[name] for name in _native.TIME_SERIES_CELLS]
+    return np.column_stack(columns)
+
+
 def collect_slot_counts(outcome: TrafficOutcome, begin: int, name: str) -> SlotCounts:
     """Return the histograms of times after the warm-up, as the simulator has them per slot."""
     kept = outcome.snapshots[begin:]

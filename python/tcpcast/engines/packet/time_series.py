@@ -83,10 +83,11 @@ def time_series_tables(scenario: Scenario, run: _native.Simulation) -> dict[str,
     -------
     dict
         ``queue_over_time``: ``from_s``, ``to_s``, ``queue_pkts`` with ``_low`` and ``_high``.
-        ``flows_over_time``: per class, ``goodput_bps`` and ``rtt_s``, with the same columns.
-        ``windows_over_time``: per watched flow, in the first replication, ``mean_pkts``,
-        ``low_pkts`` and ``high_pkts``. ``completion_distribution``: the ``share`` of transfers that
-        take at most ``time_s``, for some of the listed sizes, or for all files. Ends of 95 %
+        ``flows_over_time``: per class, ``goodput_bps``, ``rtt_s`` and ``delay_s`` (of messages and
+        pings), with the same columns. ``windows_over_time``: per watched flow, in the first
+        replication, ``mean_pkts``, ``low_pkts`` and ``high_pkts``. ``completion_distribution``:
+        the ``share`` of transfers that take at most ``time_s``, for some of the listed sizes, or
+        for all files. Ends of 95 %
         intervals are NaN if there is none: intervals need three or more replications; for isolated
         transfers they follow from the number of transfers. Empty tables are left out.
     """
@@ -118,32 +119,7 @@ def time_series_tables(scenario: Scenario, run: _native.Simulation) -> dict[str,
     tables = {"completion_distribution": completion_time_distribution}
     if scenario.isolated_transfers is None:
         rows = [row.astype(np.float64) for row in _align_replications(run.time_series())]
-        tables["queue_over_time"] = _queue_series(rows) if has_queue(scenario) else {}
-        steps = [np.diff(row, axis=0) for row in rows]
-        ends = _slot_time_columns(rows)
-        class_tables = []
-        for index, group in enumerate(scenario.populations):
-            names = _native.TIME_SERIES_CELLS
-            first = _LINK_COLUMNS + index * len(names)
-            cells = [
-                {name: step[:, first + place] for place, name in enumerate(names)} for step in steps
-            ]
-            payload = 8.0 * group.payload_bytes
-            bits = [payload * c["delivered"] - 8.0 * c["lacking_bytes"] for c in cells]
-            goodput = _estimate_ratios_per_slot(
-                bits, [step[:, 0] / _NS_PER_SECOND for step in steps]
-            )
-            rtt = _estimate_ratios_per_slot(
-                [c["rtt_sum_ns"] / _NS_PER_SECOND for c in cells], [c["rtt_samples"] for c in cells]
-            )
-            name = {"class": np.full(len(ends["to_s"]), group.name)}
-            class_tables.append(
-                name
-                | ends
-                | _estimate_columns("goodput_bps", goodput)
-                | _estimate_columns("rtt_s", rtt)
-            )
-        tables["flows_over_time"] = concatenate_tables(class_tables)
+        tables |= series_tables(scenario, rows)
         traces = run.traces()
         ends_ns = rows[0][:, 0]
         flows = select_watched_flows(scenario)[: max(MAX_CLASSES, MAX_FLOWS)]
@@ -165,6 +141,42 @@ def time_series_tables(scenario: Scenario, run: _native.Simulation) -> dict[str,
                 )
         tables["windows_over_time"] = concatenate_tables(window_tables)
     return {name: table for name, table in tables.items() if table}
+
+
+def series_tables(scenario: Scenario, rows: Sequence[Floats]) -> dict[str, Table]:
+    """Return ``queue_over_time`` and ``flows_over_time``.
+
+    ``rows`` are the sums at the ends of slots of each replication, ``[slots + 1, columns]``: time
+    and queue integral, then ``TIME_SERIES_CELLS`` per class.
+    """
+    steps = [np.diff(row, axis=0) for row in rows]
+    ends = _slot_time_columns(rows)
+    names = _native.TIME_SERIES_CELLS
+    class_tables = []
+    for index, group in enumerate(scenario.populations):
+        first = _LINK_COLUMNS + index * len(names)
+        cells = [
+            {name: step[:, first + place] for place, name in enumerate(names)} for step in steps
+        ]
+        payload = 8.0 * group.payload_bytes
+        bits = [payload * c["delivered"] - 8.0 * c["lacking_bytes"] for c in cells]
+        goodput = _estimate_ratios_per_slot(bits, [step[:, 0] / _NS_PER_SECOND for step in steps])
+        times = {
+            name: _estimate_ratios_per_slot(
+                [c[total] / _NS_PER_SECOND for c in cells], [c[count] for c in cells]
+            )
+            for name, total, count in (
+                ("rtt_s", "rtt_sum_ns", "rtt_samples"),
+                ("delay_s", "delay_ns", "received"),
+            )
+        }
+        table = {"class": np.full(len(ends["to_s"]), group.name)} | ends
+        table |= _estimate_columns("goodput_bps", goodput)
+        for name, estimates in times.items():
+            table |= _estimate_columns(name, estimates)
+        class_tables.append(table)
+    queue = {"queue_over_time": _queue_series(rows)} if has_queue(scenario) else {}
+    return queue | {"flows_over_time": concatenate_tables(class_tables)}
 
 
 def _align_replications(replications: Sequence[Counts]) -> list[Counts]:
