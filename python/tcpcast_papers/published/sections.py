@@ -81,11 +81,11 @@ def _set_section(runs: PublishedRuns, folder: Path, *, cell_set: CellSet) -> Sec
 
 
 def _row(runs: PublishedRuns, cell_set: CellSet, cell: Cell, value: Value) -> Row:
-    own = runs.metrics_of(cell_set, cell)[value.quantity]
-    return comparison_row(Comparison(cell, value, own))
+    line = Comparison(cell, value, runs.metrics_of(cell_set, cell)[value.quantity])
+    return comparison_row(line, _cause(runs, cell_set, line))
 
 
-def comparison_row(line: Comparison) -> Row:
+def comparison_row(line: Comparison, explained_by: Cause | None = None) -> Row:
     """Return the row of a measured and a simulated value."""
     value = line.value
     measured, _ = line.half_widths
@@ -99,7 +99,7 @@ def comparison_row(line: Comparison) -> Row:
         line.own,
         tolerance=None if value.allowed is None else Tolerance(absolute=line.max_difference),
         note="" if value.allowed is None else note,
-        explained_by=_cause(runs, cell_set, line),
+        explained_by=explained_by,
     )
 
 

@@ -231,10 +231,10 @@ fn time_series_includes_the_warm_up_and_does_not_change_the_run() {
     };
     let (with, time_series, held) = rows(true);
     assert_eq!(with, rows(false).0);
-    let width = 6;
+    let width = 8;
     let ends: Vec<&[u64]> = time_series.chunks(width).collect();
     assert!(ends.len() > 256, "{}", ends.len());
-    assert_eq!((ends[0], ends[ends.len() - 1][0]), (&[0; 6][..], 40 * SECOND));
+    assert_eq!((ends[0], ends[ends.len() - 1][0]), (&[0; 8][..], 40 * SECOND));
     assert_eq!(ends[ends.len() - 1][1], held);
     let delivered = |row: &[u64]| row[2];
     assert!(ends.windows(2).all(|pair| delivered(pair[0]) <= delivered(pair[1])));
