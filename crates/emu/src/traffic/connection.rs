@@ -173,8 +173,9 @@ impl TestConnection {
     /// Writes as much as fits into the send buffer. Returns true if the complete file is written.
     pub(super) fn write_unsent_bytes(&mut self, piece: &[u8], closes: bool) -> io::Result<bool> {
         let Some(sender) = &mut self.sender else { return Ok(false) };
+        let had_data = self.unsent > 0;
         let done = write_bytes(sender, &mut self.unsent, piece)?;
-        if done && closes {
+        if had_data && done && closes {
             sender.shutdown(Shutdown::Write)?;
         }
         Ok(done)

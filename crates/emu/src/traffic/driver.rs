@@ -26,7 +26,7 @@ use nix::sys::time::{TimeSpec, TimeValLike};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io::{self, Write};
-use std::net::{SocketAddrV4, TcpStream};
+use std::net::{Shutdown, SocketAddrV4, TcpStream};
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 use tcpcast_link::time::Nanos;
@@ -563,6 +563,9 @@ impl<'a> TrafficDriver<'a> {
             let (flow, port) = (connection.flow, connection.port);
             let last = self.tally.lock_tally().files[flow].get(&port).map(|file| file.last_left);
             connection.delivered = Some(last.unwrap_or(0));
+            if self.session_of(flow).closes_after_file() {
+                self.close_read_connection(index)?;
+            }
             if matches!(self.flows[flow].config.app, FlowApp::Files { .. }) {
                 self.unacked.push(index);
             } else {
@@ -571,6 +574,13 @@ impl<'a> TrafficDriver<'a> {
             self.update_events(index)?;
         }
         Ok(())
+    }
+
+    /// Closes the receiver's end after the last byte, as programs do. The FIN carries the ack, which
+    /// Linux would otherwise delay by 40 ms.
+    fn close_read_connection(&mut self, index: usize) -> io::Result<()> {
+        let connection = self.connections[index].as_ref();
+        connection.map_or(Ok(()), |connection| connection.receiver.shutdown(Shutdown::Write))
     }
 
     /// Ends the files whose last byte is acknowledged.

@@ -364,6 +364,8 @@ impl TrafficCommand {
             let counters = (tally, paths, sums);
             // The driver changes the namespace of its thread.
             let done = spawn_thread(scope, move || {
+                // A late reader delays acks, and would compete with the loop for a processor.
+                scheduling::reduce_wakeup_latency();
                 let driver =
                     TrafficDriver::new(flows, hosts, schedule, counters, lifeline, &mut *answer);
                 (
