@@ -119,13 +119,6 @@ impl<X: Transmitter, A: AdmissionRule> FifoLink<X, A> {
     pub fn sum_of_remaining_times(&self, now: Nanos) -> Nanos {
         self.queue.sum_of_remaining_times(now)
     }
-
-    /// Transmits a packet that the queue neither counts nor drops, and returns when it leaves: for
-    /// links without a limit whose queue length nobody reads.
-    #[inline]
-    pub fn transmit_uncounted(&mut self, now: Nanos, bytes: u32) -> Nanos {
-        self.transmitter.transmit(now, bytes)
-    }
 }
 
 impl<T: Copy, X: Transmitter, A: AdmissionRule> Link<T> for FifoLink<X, A> {

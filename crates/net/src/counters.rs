@@ -1,5 +1,6 @@
 //! Counters of each link.
 
+use crate::link::Service;
 use tcpcast_link::Nanos;
 
 /// Reason for the loss of a packet.
@@ -56,9 +57,20 @@ pub struct LinkCounters {
     pub marked: u64,
     /// Sum of the queueing delays of transmitted packets, ns.
     pub waited: Nanos,
+    /// Sum of the times from arrival to departure on links without occupancy, ns: see
+    /// [`Link::is_uncounted`](crate::Link::is_uncounted).
+    pub held: Nanos,
 }
 
 impl LinkCounters {
+    /// Counts a packet whose departure is known.
+    #[inline(always)]
+    pub(crate) fn count_service(&mut self, bytes: u32, service: &Service) {
+        self.transmitted.count_packet(bytes);
+        self.waited += service.waited;
+        self.marked += u64::from(service.marked);
+    }
+
     /// Adds a drop.
     #[inline]
     pub fn count_drop(&mut self, cause: DropCause) {
@@ -92,12 +104,6 @@ impl QueueOccupancy {
     pub(crate) fn add_interval(&mut self, packets: u64, until: Nanos) {
         self.packet_nanos += u128::from(packets) * u128::from(until - self.until);
         self.until = until;
-    }
-
-    /// Adds the time of one packet.
-    #[inline]
-    pub(crate) fn add_sojourn(&mut self, time: Nanos) {
-        self.packet_nanos += u128::from(time);
     }
 
     /// End of the last interval.

@@ -1,6 +1,6 @@
 //! A link: policer, random loss, queue and transmitter, jitter, and propagation.
 
-use crate::counters::{DropCause, LinkCounters, QueueOccupancy};
+use crate::counters::{DropCause, QueueOccupancy};
 use crate::network::{LinkId, NetworkObserver};
 use crate::pending::InTransit;
 use std::fmt;
@@ -116,6 +116,8 @@ pub(crate) enum Entry {
 enum Server<T> {
     /// Packets leave at once.
     Unlimited,
+    /// An unlimited buffer whose length nobody reads.
+    Uncounted(ConstantRate),
     /// Departures are known on arrival.
     Fifo { link: Box<FifoLink<AnyTransmitter>>, last_leaves: Nanos },
     /// Packets are held until the transmitter is free.
@@ -143,8 +145,8 @@ pub struct Link<T> {
     pub(crate) is_computed_on_entry: bool,
     /// Whether the network has an event at the next departure.
     pub(crate) has_departure_event: bool,
-    /// Counters of each class.
-    pub(crate) counters: Vec<LinkCounters>,
+    /// Links of a group share their counters.
+    pub(crate) group: u32,
     occupancy: QueueOccupancy,
     /// Times that packets have spent in the queue and in transmission, modulo 2^64; a waiting packet
     /// counts as the negative time of its arrival.
@@ -251,7 +253,7 @@ fn drop_cause(reason: DropReason) -> DropCause {
 }
 
 impl<T: Copy> Link<T> {
-    pub(crate) fn new(config: LinkConfig, changes: bool) -> Self {
+    pub(crate) fn new(config: LinkConfig, changes: bool, group: u32) -> Self {
         let LinkConfig { queue, limits, draws, transmitter, .. } = config;
         let shaped_bps = match queue {
             QueueConfig::Cake(cake) => cake.rate_bps,
@@ -294,17 +296,30 @@ impl<T: Copy> Link<T> {
             flows: 0,
             is_computed_on_entry: false,
             has_departure_event: false,
-            counters: Vec::new(),
+            group,
             occupancy: QueueOccupancy::default(),
             sojourns: 0,
             capacity: Capacity { rate_bps, nanobits: 0, until: 0 },
         }
     }
 
-    /// Counters of a class; zero if no packet of the class has entered.
-    #[must_use]
-    pub fn counters(&self, class: u16) -> LinkCounters {
-        self.counters.get(usize::from(class)).copied().unwrap_or_default()
+    /// Sets whether packets are processed before they reach the link. No packet has entered it.
+    pub(crate) fn set_computed_on_entry(&mut self, is_computed: bool) {
+        self.is_computed_on_entry = is_computed;
+        self.server = match std::mem::replace(&mut self.server, Server::Unlimited) {
+            Server::Fifo { link, last_leaves } if is_computed && self.is_unbounded => {
+                match link.transmitter() {
+                    AnyTransmitter::ConstantRate(rate) => Server::Uncounted(rate.clone()),
+                    _ => Server::Fifo { link, last_leaves },
+                }
+            }
+            Server::Uncounted(rate) if !is_computed => {
+                let rate = AnyTransmitter::ConstantRate(rate);
+                let link = Box::new(FifoLink::new(BufferLimits::default(), AdmitAll, rate));
+                Server::Fifo { link, last_leaves: 0 }
+            }
+            other => other,
+        };
     }
 
     /// Updates the occupancy of the queue to `now`, if all events before have been processed.
@@ -318,7 +333,7 @@ impl<T: Copy> Link<T> {
         // Packets of a link without events are processed before they reach it.
         let until = now.max(occupancy.until());
         let held = match &mut self.server {
-            Server::Unlimited => 0,
+            Server::Unlimited | Server::Uncounted(_) => 0,
             Server::Fifo { link, .. } => {
                 let probe = &mut FifoProbe { link: id, occupancy, observer, payload: PhantomData };
                 QueuedLink::<()>::advance_to(&mut **link, until, probe);
@@ -348,7 +363,7 @@ impl<T: Copy> Link<T> {
             loss.restart_process();
         }
         match &mut self.server {
-            Server::Unlimited => (),
+            Server::Unlimited | Server::Uncounted(_) => (),
             Server::Fifo { link, .. } => QueuedLink::<()>::reset_when_empty(&mut **link, now),
             Server::Holding(link) => link.reset_when_empty(now),
         }
@@ -360,16 +375,10 @@ impl<T: Copy> Link<T> {
         self.occupancy
     }
 
-    /// Bytes of all packets whose transmission began.
-    #[must_use]
-    pub fn transmitted_bytes(&self) -> u64 {
-        self.counters.iter().map(|counters| counters.transmitted.bytes).sum()
-    }
-
     /// Total time of packets in the queue and in transmission up to `now`, modulo 2^64.
     pub(crate) fn sojourns_until(&self, now: Nanos) -> u64 {
         let remaining = match &self.server {
-            Server::Unlimited => 0,
+            Server::Unlimited | Server::Uncounted(_) => 0,
             Server::Fifo { link, .. } => link.sum_of_remaining_times(now),
             Server::Holding(link)
                 if link.held_backlog().packets == 0 || link.is_held_by_shaper() =>
@@ -400,18 +409,28 @@ impl<T: Copy> Link<T> {
     #[must_use]
     pub fn varying_capacity_bytes_until(&self, until: Nanos) -> Option<u64> {
         match &self.server {
-            Server::Unlimited => None,
+            Server::Unlimited | Server::Uncounted(_) => None,
             Server::Fifo { link, .. } => link.transmitter().capacity_bytes_until(until),
             Server::Holding(link) => link.transmitter().capacity_bytes_until(until),
         }
     }
 
-    /// Bytes that could have been sent by then, with changes of the rate up to now; 0 while the rate
-    /// is unlimited.
+    /// Bits, times 10^9, that could have been sent by then, with changes of the rate up to now; 0
+    /// while the rate is unlimited.
     #[must_use]
-    pub fn capacity_bytes_until(&self, until: Nanos) -> u64 {
-        let constant = || (self.capacity.nanobits_until(until) / 8_000_000_000) as u64;
-        self.varying_capacity_bytes_until(until).unwrap_or_else(constant)
+    pub fn capacity_nanobits_until(&self, until: Nanos) -> u128 {
+        self.varying_capacity_bytes_until(until).map_or_else(
+            || self.capacity.nanobits_until(until),
+            |bytes| u128::from(bytes) * 8_000_000_000,
+        )
+    }
+
+    /// Whether the occupancy of the queue is not known, but only its integral as
+    /// [`LinkCounters::held`](crate::LinkCounters::held).
+    #[inline(always)]
+    #[must_use]
+    pub fn is_uncounted(&self) -> bool {
+        matches!(self.server, Server::Uncounted(_))
     }
 
     /// Whether the link has a queue: packets may wait.
@@ -456,14 +475,9 @@ impl<T: Copy> Link<T> {
         }
         let (leaves, waited, marked) = match &mut self.server {
             Server::Unlimited => (now, 0, false),
-            // Nothing depends on the number of packets in the queue.
-            Server::Fifo { link, last_leaves }
-                if self.is_computed_on_entry && self.is_unbounded && !self.varies =>
-            {
-                let begins = (*last_leaves).max(now);
-                *last_leaves = link.transmit_uncounted(now, bytes);
-                self.occupancy.add_sojourn(*last_leaves - now);
-                (*last_leaves, begins - now, false)
+            Server::Uncounted(rate) => {
+                let waited = rate.free_at().saturating_sub(now);
+                (rate.transmit(now, bytes), waited, false)
             }
             Server::Fifo { link, last_leaves } => {
                 let arriving = Packet::new((), flow, bytes).with_ecn(ecn);
@@ -526,22 +540,13 @@ impl<T: Copy> Link<T> {
         Some((Service { entered, waited, leaves, marked }, packet))
     }
 
-    /// Counts a transmitted packet, and returns when it reaches the far end, or when it is lost.
+    /// Returns when a packet that leaves the transmitter reaches the far end, or when it is lost.
     #[inline(always)]
-    pub(crate) fn transmit_packet(
-        &mut self,
-        class: usize,
-        bytes: u32,
-        service: Service,
-    ) -> Result<Nanos, Nanos> {
-        let counters = &mut self.counters[class];
-        counters.transmitted.count_packet(bytes);
-        counters.waited += service.waited;
-        counters.marked += u64::from(service.marked);
+    pub(crate) fn transmit_packet(&mut self, leaves: Nanos) -> Result<Nanos, Nanos> {
         if self.loses_packet_at(LossPlace::Behind) {
-            return Err(service.leaves);
+            return Err(leaves);
         }
-        let mut leaves = service.leaves;
+        let mut leaves = leaves;
         if let Some(jitter) = &mut self.jitter {
             leaves += (jitter.delay)();
             if !jitter.reorder {

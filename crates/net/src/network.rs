@@ -20,17 +20,21 @@ impl LinkId {
     }
 }
 
-/// A route of a network.
+/// A route of a network: the number of its first hop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RouteId(u32);
 
-/// Links in the order in which packets pass them.
-#[derive(Debug)]
-struct Route {
-    links: Box<[u32]>,
+/// A place on a route.
+#[derive(Clone, Copy, Debug)]
+struct Hop {
+    /// A link; [`HOST`] behind the last one.
+    link: u32,
+    /// Counters of the class of the route on the link.
+    counters: u32,
+    /// Whether a packet that arrives here leaves the link of the previous hop only now.
+    ends_link: bool,
     /// Delay of the rest of the path, behind the last link.
     delay: Nanos,
-    class: u16,
 }
 
 /// Receives notifications of packets.
@@ -124,12 +128,16 @@ pub trait NetworkObserver<T> {
 ///     network.step(&mut hosts);
 /// }
 /// assert_eq!(hosts.0, [(16_000_000, "first"), (17_000_000, "second")]);
-/// assert_eq!(network.link(link).counters(0).left.bytes, 3000);
+/// assert_eq!(network.counters(link, 0).left.bytes, 3000);
 /// ```
 #[derive(Debug)]
 pub struct Network<T> {
     links: Vec<Link<T>>,
-    routes: Vec<Route>,
+    /// Hops of all routes.
+    hops: Vec<Hop>,
+    /// Counters by the numbers of the hops, and the numbers of each group of links by class.
+    counters: Vec<LinkCounters>,
+    groups: Vec<Vec<Option<u32>>>,
     pending: PendingPackets<T>,
     /// Time and link of the next departure of each link with waiting packets.
     departures: BinaryHeap<Reverse<(Nanos, u32)>>,
@@ -149,7 +157,9 @@ impl<T: Copy> Default for Network<T> {
     fn default() -> Self {
         Self {
             links: Vec::new(),
-            routes: Vec::new(),
+            hops: Vec::new(),
+            counters: Vec::new(),
+            groups: Vec::new(),
             pending: PendingPackets::default(),
             departures: BinaryHeap::new(),
             changes: VecDeque::new(),
@@ -171,12 +181,22 @@ impl<T: Copy> Network<T> {
         self
     }
 
-    /// Adds a link.
-    pub fn add_link(&mut self, mut config: LinkConfig) -> LinkId {
+    /// Adds a link with counters of its own.
+    pub fn add_link(&mut self, config: LinkConfig) -> LinkId {
+        self.groups.push(Vec::new());
+        self.add_link_to_group(config, self.groups.len() as u32 - 1)
+    }
+
+    /// Adds a link that shares its counters with `other`.
+    pub fn add_link_with_counters_of(&mut self, config: LinkConfig, other: LinkId) -> LinkId {
+        self.add_link_to_group(config, self.links[other.index()].group)
+    }
+
+    fn add_link_to_group(&mut self, mut config: LinkConfig, group: u32) -> LinkId {
         let id = self.links.len() as u32;
         assert!(id < HOST, "a network has at most {HOST} links");
         let changes = std::mem::take(&mut config.changes);
-        self.links.push(Link::new(config, !changes.is_empty()));
+        self.links.push(Link::new(config, !changes.is_empty(), group));
         self.changes.extend(changes.into_iter().map(|(time, change)| (time, id, change)));
         self.changes.make_contiguous().sort_by_key(|(time, link, _)| (*time, *link));
         self.find_next_link_event();
@@ -184,24 +204,68 @@ impl<T: Copy> Network<T> {
     }
 
     /// Adds a route over links, for `flows` flows of a class. `delay`: rest of the path behind the
-    /// last link. All routes must be added before the first packet is sent.
+    /// last link. All routes over a link must be added before the first packet is sent over it.
     pub fn add_route(&mut self, links: &[LinkId], delay: Nanos, class: u16, flows: u32) -> RouteId {
-        let links: Box<[u32]> = links.iter().map(|link| link.0).collect();
+        let first = self.hops.len() as u32;
         let mut arrive_in_order = true;
-        for link in &links {
-            let link = &mut self.links[*link as usize];
+        let mut ends_link = false;
+        for LinkId(id) in links {
+            let link = &mut self.links[*id as usize];
             link.flows = link.flows.saturating_add(flows);
             let is_private = link.flows == 1 && arrive_in_order && link.holds_no_packets();
             let needs_no_event = is_private || link.only_delays();
-            link.is_computed_on_entry = needs_no_event && !self.has_events_on_all_links;
+            let was_computed = link.is_computed_on_entry;
+            link.set_computed_on_entry(needs_no_event && !self.has_events_on_all_links);
             arrive_in_order &= link.keeps_order();
-            let classes = link.counters.len().max(usize::from(class) + 1);
-            link.counters.resize(classes, LinkCounters::default());
+            let is_computed = link.is_computed_on_entry;
+            if was_computed && !is_computed {
+                self.mark_ends_of_link(*id);
+            }
+            let counters = self.find_or_add_counters(*id, class);
+            self.hops.push(Hop { link: *id, counters, ends_link, delay: 0 });
+            ends_link = !is_computed;
         }
-        let last = links.last().map_or(0, |link| self.links[*link as usize].min_delay());
+        self.hops.push(Hop { link: HOST, counters: 0, ends_link, delay });
+        let last = links.last().map_or(0, |link| self.links[link.index()].min_delay());
         self.min_last_delay = self.min_last_delay.min(last + delay);
-        self.routes.push(Route { links, delay, class });
-        RouteId(self.routes.len() as u32 - 1)
+        RouteId(first)
+    }
+
+    /// A link of earlier routes needs events now.
+    fn mark_ends_of_link(&mut self, link: u32) {
+        let mut ends_link = false;
+        for hop in &mut self.hops {
+            hop.ends_link |= ends_link;
+            ends_link = hop.link == link;
+        }
+    }
+
+    fn find_or_add_counters(&mut self, link: u32, class: u16) -> u32 {
+        let group = &mut self.groups[self.links[link as usize].group as usize];
+        if group.len() <= usize::from(class) {
+            group.resize(usize::from(class) + 1, None);
+        }
+        *group[usize::from(class)].get_or_insert_with(|| {
+            self.counters.push(LinkCounters::default());
+            self.counters.len() as u32 - 1
+        })
+    }
+
+    /// Counters of a class on a link, and on the links that share its counters; zero if no packet of
+    /// the class has entered.
+    #[must_use]
+    pub fn counters(&self, link: LinkId, class: u16) -> LinkCounters {
+        let group = &self.groups[self.links[link.index()].group as usize];
+        let number = group.get(usize::from(class)).copied().flatten();
+        number.map_or(LinkCounters::default(), |number| self.counters[number as usize])
+    }
+
+    /// Bytes of all packets whose transmission began on a link, and on the links that share its
+    /// counters.
+    #[must_use]
+    pub fn transmitted_bytes(&self, link: LinkId) -> u64 {
+        let numbers = self.groups[self.links[link.index()].group as usize].iter().flatten();
+        numbers.map(|number| self.counters[*number as usize].transmitted.bytes).sum()
     }
 
     /// A link.
@@ -246,11 +310,11 @@ impl<T: Copy> Network<T> {
     pub fn packets_on_links(&self) -> Vec<u64> {
         let mut packets: Vec<u64> = self.links.iter().map(Link::waiting_packets).collect();
         for packet in self.pending.iter() {
-            let token = &packet.token;
-            let links = &self.routes[token.route as usize].links;
-            let hop = usize::from(token.hop) + usize::from(token.lost.is_some());
-            if hop > 0 {
-                packets[links[hop - 1] as usize] += 1;
+            let hop = packet.token.hop as usize;
+            if packet.token.lost.is_some() {
+                packets[self.hops[hop].link as usize] += 1;
+            } else if self.hops[hop].ends_link {
+                packets[self.hops[hop - 1].link as usize] += 1;
             }
         }
         packets
@@ -278,22 +342,17 @@ impl<T: Copy> Network<T> {
     ) {
         debug_assert!(self.now <= now && now <= self.next_time(), "an event was not processed");
         self.now = now;
-        let token = InTransit { payload: packet.token, route: route.0, hop: 0, lost: None };
-        let Packet { flow, bytes, ecn, .. } = packet;
-        let mut packet = Packet { entered: now, token, flow, bytes, ecn, marked: false };
-        let Route { links, delay, .. } = &self.routes[route.0 as usize];
-        match links.first() {
-            None => {
-                packet.entered = observer.processing_time(now + delay, &packet.token.payload);
-                self.pending.push(HOST, &packet);
-            }
-            // Departures from the link at `now` come before arrivals.
-            Some(first)
-                if !self.links[*first as usize].is_computed_on_entry && self.next_time() <= now =>
-            {
-                self.pending.push(*first, &packet);
-            }
-            Some(_) => self.enter_link(now, &mut packet, observer),
+        let mut packet = in_transit(now, route, packet);
+        let hop = self.hops[packet.token.hop as usize];
+        // Departures from the link at `now` come before arrivals.
+        if hop.link != HOST
+            && !self.links[hop.link as usize].is_computed_on_entry
+            && self.next_time() > now
+        {
+            self.enter_link(now, &mut packet, observer);
+        } else if let Some(due) = self.pass_computed_links(now, &mut packet, observer) {
+            packet.entered = due;
+            self.pending.push(HOST, &packet);
         }
     }
 
@@ -360,57 +419,121 @@ impl<T: Copy> Network<T> {
     }
 
     /// Processes a packet that reaches a link or its host at the current time.
-    #[inline]
+    #[inline(always)]
     fn process_arrival(
         &mut self,
         mut packet: Packet<InTransit<T>>,
         observer: &mut impl NetworkObserver<T>,
     ) {
-        let InTransit { payload, route, hop, lost } = packet.token;
+        let InTransit { payload, hop, lost } = packet.token;
+        let place = self.hops[hop as usize];
         if let Some(cause) = lost {
             return self.count_dropped_packet(&packet, cause, observer);
         }
-        if hop > 0 {
+        if place.ends_link {
             self.count_leaving_packet(self.now, &packet, observer);
         }
-        if usize::from(hop) == self.routes[route as usize].links.len() {
+        if place.link == HOST {
             observer.on_delivered(self.now, payload, packet.ecn);
         } else {
             self.enter_link(self.now, &mut packet, observer);
         }
     }
 
-    /// Processes a packet that reaches a link at `time`, and at following links without events.
+    /// Counts a packet that leaves the previous link of its route.
+    #[inline(always)]
+    fn count_leaving_packet(
+        &mut self,
+        now: Nanos,
+        packet: &Packet<InTransit<T>>,
+        observer: &mut impl NetworkObserver<T>,
+    ) {
+        let passed = self.hops[packet.token.hop as usize - 1];
+        self.counters[passed.counters as usize].left.count_packet(packet.bytes);
+        observer.on_left(now, LinkId(passed.link), &packet.token.payload);
+    }
+
+    /// Processes a packet that reaches a link with events at `time`.
     fn enter_link(
+        &mut self,
+        time: Nanos,
+        packet: &mut Packet<InTransit<T>>,
+        observer: &mut impl NetworkObserver<T>,
+    ) {
+        let hop = self.hops[packet.token.hop as usize];
+        let id = LinkId(hop.link);
+        let link = &mut self.links[hop.link as usize];
+        self.counters[hop.counters as usize].entered.count_packet(packet.bytes);
+        observer.on_entered(time, id, &packet.token.payload);
+        if observer.loses_packet(id, &packet.token.payload) {
+            return self.drop_packet(time, packet, DropCause::Random, observer);
+        }
+        match link.enter(id, time, packet, &mut self.dropped, observer) {
+            Entry::Served(service) => {
+                link.sojourns = link.sojourns.wrapping_add(service.leaves - time);
+                self.forward_packet(service, packet, observer);
+            }
+            Entry::Dropped(cause) => self.drop_packet(time, packet, cause, observer),
+            Entry::Queued => {
+                link.sojourns = link.sojourns.wrapping_sub(time);
+                self.process_dropped_packets(observer);
+                self.schedule_departure(hop.link);
+                self.find_next_link_event();
+            }
+        }
+    }
+
+    /// Moves a packet that reaches the next place of its route at `time` over links that need no
+    /// events. Returns when its host processes it, or schedules its arrival at another link.
+    #[inline(always)]
+    fn pass_computed_links(
         &mut self,
         mut time: Nanos,
         packet: &mut Packet<InTransit<T>>,
         observer: &mut impl NetworkObserver<T>,
-    ) {
+    ) -> Option<Nanos> {
         loop {
-            let (link, class) = self.link_and_class(&packet.token);
-            let entered = &mut self.links[link as usize];
-            entered.counters[class].entered.count_packet(packet.bytes);
-            observer.on_entered(time, LinkId(link), &packet.token.payload);
-            if observer.loses_packet(LinkId(link), &packet.token.payload) {
-                return self.drop_packet(time, packet, DropCause::Random, observer);
+            let hop = self.hops[packet.token.hop as usize];
+            if hop.link == HOST {
+                return Some(observer.processing_time(time + hop.delay, &packet.token.payload));
             }
-            match entered.enter(LinkId(link), time, packet, &mut self.dropped, observer) {
-                Entry::Served(service) => {
-                    entered.sojourns = entered.sojourns.wrapping_add(service.leaves - time);
-                    match self.forward_packet(service, packet, observer) {
-                        Some(due) => time = due,
-                        None => return,
-                    }
+            let link = &mut self.links[hop.link as usize];
+            if !link.is_computed_on_entry {
+                packet.entered = time;
+                self.pending.push(hop.link, packet);
+                return None;
+            }
+            let id = LinkId(hop.link);
+            let counters = &mut self.counters[hop.counters as usize];
+            counters.entered.count_packet(packet.bytes);
+            observer.on_entered(time, id, &packet.token.payload);
+            if observer.loses_packet(id, &packet.token.payload) {
+                self.drop_packet(time, packet, DropCause::Random, observer);
+                return None;
+            }
+            let service = match link.enter(id, time, packet, &mut self.dropped, observer) {
+                Entry::Served(service) => service,
+                Entry::Dropped(cause) => {
+                    self.drop_packet(time, packet, cause, observer);
+                    return None;
                 }
-                Entry::Dropped(cause) => return self.drop_packet(time, packet, cause, observer),
-                Entry::Queued => {
-                    entered.sojourns = entered.sojourns.wrapping_sub(time);
-                    self.process_dropped_packets(observer);
-                    self.schedule_departure(link);
-                    return self.find_next_link_event();
+                Entry::Queued => unreachable!("a link without events holds no packets"),
+            };
+            if link.is_uncounted() {
+                counters.held += service.leaves - time;
+            }
+            counters.count_service(packet.bytes, &service);
+            observer.on_served(id, &packet.token.payload, &service);
+            match link.transmit_packet(service.leaves) {
+                Ok(due) => time = due,
+                Err(lost_at) => {
+                    self.drop_packet(lost_at, packet, DropCause::Random, observer);
+                    return None;
                 }
             }
+            counters.left.count_packet(packet.bytes);
+            observer.on_left(time, id, &packet.token.payload);
+            packet.token.hop += 1;
         }
     }
 
@@ -424,9 +547,7 @@ impl<T: Copy> Network<T> {
         self.process_dropped_packets(observer);
         self.schedule_departure(link);
         let Some((service, mut packet)) = next else { return };
-        if let Some(time) = self.forward_packet(service, &mut packet, observer) {
-            self.enter_link(time, &mut packet, observer);
-        }
+        self.forward_packet(service, &mut packet, observer);
     }
 
     /// Schedules the next departure from a link if packets wait.
@@ -439,50 +560,40 @@ impl<T: Copy> Network<T> {
         }
     }
 
-    /// Schedules the arrival of a transmitted packet at the next place of its route. If the next
-    /// link needs no event, returns the time of arrival instead.
+    /// Schedules the arrival of a packet transmitted by a link with events at the next place.
     #[inline(always)]
     fn forward_packet(
         &mut self,
         service: Service,
         packet: &mut Packet<InTransit<T>>,
         observer: &mut impl NetworkObserver<T>,
-    ) -> Option<Nanos> {
-        let (link, class) = self.link_and_class(&packet.token);
-        observer.on_served(LinkId(link), &packet.token.payload, &service);
+    ) {
+        let hop = self.hops[packet.token.hop as usize];
+        self.counters[hop.counters as usize].count_service(packet.bytes, &service);
+        observer.on_served(LinkId(hop.link), &packet.token.payload, &service);
         if service.marked {
             packet.ecn = Ecn::Ce;
         }
-        let mut due = match self.links[link as usize].transmit_packet(class, packet.bytes, service)
-        {
+        let due = match self.links[hop.link as usize].transmit_packet(service.leaves) {
             Ok(due) => due,
-            Err(lost_at) => {
-                self.drop_packet(lost_at, packet, DropCause::Random, observer);
-                return None;
-            }
+            Err(at) => return self.drop_packet(at, packet, DropCause::Random, observer),
         };
         packet.token.hop += 1;
-        let Route { links, delay, .. } = &self.routes[packet.token.route as usize];
-        let place = match links.get(usize::from(packet.token.hop)) {
-            None => {
-                due = observer.processing_time(due + delay, &packet.token.payload);
-                HOST
-            }
-            Some(next) if self.links[*next as usize].is_computed_on_entry => {
-                self.count_leaving_packet(due, packet, observer);
-                return Some(due);
-            }
-            Some(next) => *next,
-        };
-        packet.entered = due;
-        self.pending.push(place, packet);
-        None
+        let next = self.hops[packet.token.hop as usize];
+        if next.link != HOST && self.links[next.link as usize].is_computed_on_entry {
+            // The packet is processed there now, so it also leaves this link now.
+            self.count_leaving_packet(due, packet, observer);
+        }
+        if let Some(due) = self.pass_computed_links(due, packet, observer) {
+            packet.entered = due;
+            self.pending.push(HOST, packet);
+        }
     }
 
     fn process_dropped_packets(&mut self, observer: &mut impl NetworkObserver<T>) {
         let mut dropped = std::mem::take(&mut self.dropped);
         for (time, mut packet, cause) in dropped.drain(..) {
-            let (link, _) = self.link_and_class(&packet.token);
+            let link = self.hops[packet.token.hop as usize].link;
             let sojourns = &mut self.links[link as usize].sojourns;
             *sojourns = sojourns.wrapping_add(time);
             self.drop_packet(time, &mut packet, cause, observer);
@@ -501,7 +612,7 @@ impl<T: Copy> Network<T> {
         if time > self.now {
             packet.entered = time;
             packet.token.lost = Some(cause);
-            self.pending.push(self.link_and_class(&packet.token).0, packet);
+            self.pending.push(self.hops[packet.token.hop as usize].link, packet);
         } else {
             self.count_dropped_packet(packet, cause, observer);
         }
@@ -513,31 +624,18 @@ impl<T: Copy> Network<T> {
         cause: DropCause,
         observer: &mut impl NetworkObserver<T>,
     ) {
-        let (link, class) = self.link_and_class(&packet.token);
-        self.links[link as usize].counters[class].count_drop(cause);
-        observer.on_dropped(self.now, LinkId(link), packet.token.payload, cause);
+        let hop = self.hops[packet.token.hop as usize];
+        self.counters[hop.counters as usize].count_drop(cause);
+        observer.on_dropped(self.now, LinkId(hop.link), packet.token.payload, cause);
     }
+}
 
-    /// Counts a packet that leaves the last link that it has passed.
-    #[inline]
-    fn count_leaving_packet(
-        &mut self,
-        now: Nanos,
-        packet: &Packet<InTransit<T>>,
-        observer: &mut impl NetworkObserver<T>,
-    ) {
-        let passed = InTransit { hop: packet.token.hop - 1, ..packet.token };
-        let (link, class) = self.link_and_class(&passed);
-        self.links[link as usize].counters[class].left.count_packet(packet.bytes);
-        observer.on_left(now, LinkId(link), &packet.token.payload);
-    }
-
-    /// Next link of a packet, and its class.
-    #[inline]
-    fn link_and_class(&self, token: &InTransit<T>) -> (u32, usize) {
-        let route = &self.routes[token.route as usize];
-        (route.links[usize::from(token.hop)], usize::from(route.class))
-    }
+/// A packet at the first place of a route.
+#[inline(always)]
+fn in_transit<T: Copy>(now: Nanos, route: RouteId, packet: Packet<T>) -> Packet<InTransit<T>> {
+    let token = InTransit { payload: packet.token, hop: route.0, lost: None };
+    let Packet { flow, bytes, ecn, .. } = packet;
+    Packet { entered: now, token, flow, bytes, ecn, marked: false }
 }
 
 #[cfg(test)]

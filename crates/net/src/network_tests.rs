@@ -68,7 +68,10 @@ fn rate_changes_behind_the_packet_in_transmission() {
     assert_eq!(recorder.times(), [1000, 2000, 12_000, 22_000, 32_000, 32_000]);
     assert_eq!(recorder.waits.iter().max(), Some(&(32 * MILLISECOND)));
     // 1.5 ms at the first rate and 23.5 ms at the second; the last one is unlimited.
-    assert_eq!(network.link(link).capacity_bytes_until(99 * MILLISECOND), 2250 + 3525);
+    assert_eq!(
+        network.link(link).capacity_nanobits_until(99 * MILLISECOND) / 8_000_000_000,
+        2250 + 3525
+    );
 }
 
 #[test]
@@ -126,10 +129,10 @@ fn private_link_reports_losses_at_their_time() {
     network.advance_to(NEVER - 1, &mut recorder);
     // The second packet arrives during the transmission of the first.
     assert_eq!(recorder.dropped, [(8500, 1, DropCause::Full), (9000, 0, DropCause::Random)]);
-    let counters = network.link(private).counters(3);
+    let counters = network.counters(private, 3);
     assert_eq!(counters.entered, PacketAndByteCount { packets: 2, bytes: 2250 });
     assert_eq!((counters.left.packets, counters.dropped_packets()), (0, 2));
-    assert_eq!(network.link(private).counters(0), LinkCounters::default());
+    assert_eq!(network.counters(private, 0), LinkCounters::default());
 }
 
 #[test]
@@ -143,7 +146,7 @@ fn marks_of_all_queues_reach_the_host() {
     let route = network.add_route(&[first, second], 0, 0, 1);
     let recorder = send_at_once(&mut network, route, 50);
     let marked = recorder.delivered.iter().filter(|(.., ecn)| *ecn == Ecn::Ce).count() as u64;
-    let counters = [first, second].map(|link| network.link(link).counters(0).marked);
+    let counters = [first, second].map(|link| network.counters(link, 0).marked);
     assert_eq!(counters, [marked, 0]);
     assert!(marked > 5, "{marked}");
 }

@@ -14,10 +14,8 @@ use tcpcast_link::{NEVER, Nanos, Packet};
 pub(crate) struct InTransit<T> {
     /// The caller's data.
     pub payload: T,
-    /// Index of the route.
-    pub route: u32,
-    /// Number of links of the route that the packet has passed.
-    pub hop: u16,
+    /// Number of the next place, or of the link on which the packet is.
+    pub hop: u32,
     /// Cause of the loss of a packet whose loss is already known but has not yet happened.
     pub lost: Option<DropCause>,
 }

@@ -71,6 +71,13 @@ impl ConstantRate {
         self
     }
 
+    /// Time at which the last packet leaves.
+    #[inline(always)]
+    #[must_use]
+    pub fn free_at(&self) -> Nanos {
+        self.free_at
+    }
+
     /// Whether the rate is unlimited.
     #[must_use]
     pub fn is_unlimited(&self) -> bool {

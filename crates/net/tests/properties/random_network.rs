@@ -299,6 +299,6 @@ impl Run {
 
     /// Counters of each class on a link of the plan.
     pub fn counters(&self, link: usize) -> [LinkCounters; 3] {
-        [0, 1, 2].map(|class| self.network.link(self.links[link]).counters(class))
+        [0, 1, 2].map(|class| self.network.counters(self.links[link], class))
     }
 }

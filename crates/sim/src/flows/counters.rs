@@ -6,7 +6,6 @@ use super::cross::cross_class;
 use crate::conservation::ConservationError;
 use crate::probe::{ClassCell, Probes};
 use crate::queue::LinkLoad;
-use tcpcast_net::LinkId;
 
 /// Sums at the end of the warm-up, which are subtracted from the sums since the start.
 #[derive(Debug, Default)]
@@ -39,15 +38,16 @@ impl FlowSimulation {
 
     /// Updates the counters of all links.
     pub(super) fn update_link_counters(&mut self) {
-        let links: Vec<LinkId> = self.network.links().map(|(link, _)| link).collect();
+        let links = self.links.all_instances();
         for link in links {
-            self.network.update_occupancy(link, self.now, &mut self.wire);
+            if !self.network.link(link).is_uncounted() {
+                self.network.update_occupancy(link, self.now, &mut self.wire);
+            }
         }
         let headline = self.config.headline;
         let loads = self.links.instances_of(headline).map(|link| {
-            let link = self.network.link(link);
-            let capacity = link.varying_capacity_bytes_until(self.now)?;
-            Some(LinkLoad { bytes: link.transmitted_bytes(), capacity })
+            let capacity = self.network.link(link).varying_capacity_bytes_until(self.now)?;
+            Some(LinkLoad { bytes: self.network.transmitted_bytes(link), capacity })
         });
         let load = loads.flatten().next();
         self.wire.probes.load.set_total_since_start(load);
@@ -119,18 +119,20 @@ impl FlowSimulation {
     /// each link.
     fn check_conservation(&mut self) -> Result<(), ConservationError> {
         let on_links = self.network.packets_on_links();
-        for (link, state) in self.network.links() {
+        for declared in 0..self.config.links.len() {
+            let Some(first) = self.links.instances_of(declared).next() else { continue };
             let mut packets = [0; 3];
             for class in 0..=cross_class(&self.config) {
-                let counters = state.counters(class);
+                let counters = self.network.counters(first, class);
                 packets[0] += counters.entered.packets;
                 packets[1] += counters.left.packets;
                 packets[2] += counters.dropped_packets();
             }
             let [entered, left, dropped] = packets;
-            let inside = on_links[link.index()];
+            let instances = self.links.instances_of(declared);
+            let inside = instances.map(|link| on_links[link.index()]).sum();
             if entered != left + dropped + inside {
-                let declared = self.wire.links[link.index()].declared;
+                let declared = declared as u32;
                 return Err(ConservationError::Link { declared, entered, left, dropped, inside });
             }
         }
@@ -138,8 +140,7 @@ impl FlowSimulation {
         if stored != in_flight {
             return Err(ConservationError::Segments { stored, in_flight });
         }
-        let links: Vec<LinkId> = self.network.links().map(|(link, _)| link).collect();
-        for link in links {
+        for link in self.links.all_instances() {
             let both = self.network.littles_law(link, self.now, &mut self.wire);
             if let Some((held, waited)) = both.filter(|(held, waited)| held != waited) {
                 return Err(ConservationError::Waiting { held, waited });

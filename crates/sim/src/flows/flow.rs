@@ -122,6 +122,8 @@ pub(crate) struct FlowClass {
     pub ack_bytes: u32,
     pub offload: OffloadRules,
     pub statistics: DeliveredStatistics,
+    /// Ends at which the host delays arriving packets.
+    pub delays: [bool; 2],
     /// Index of the first flow, members of the site, and flows per member.
     pub first: usize,
     pub members: u32,
@@ -156,6 +158,7 @@ impl FlowClass {
             ack_bytes: class.ack_bytes,
             offload: OffloadRules { sends_bursts: class.tso, receives_bursts: class.gro },
             statistics,
+            delays: delayed_ends(class),
             first,
             members: config.member_count(class),
             flows: class.flows,
@@ -210,6 +213,15 @@ pub(crate) fn data_ends(class: &FlowClassConfig) -> [bool; 2] {
         (_, SendingEnds::Server) => [true, false],
         (_, SendingEnds::Client) => [false, true],
     }
+}
+
+/// Ends at which the host delays an arriving packet: the receiver of data, also on behalf of the
+/// sender for the acknowledgement, or both ends.
+pub(crate) fn delayed_ends(class: &FlowClassConfig) -> [bool; 2] {
+    let ends = data_ends(class);
+    let has_requests = matches!(class.traffic, FlowTraffic::Requests(_) | FlowTraffic::Stream(_));
+    [SERVER, CLIENT]
+        .map(|end| class.host_noise > 0 && (has_requests || ends[SERVER + CLIENT - end]))
 }
 
 fn tcp_of_end(

@@ -2,16 +2,16 @@
 
 use super::config::FlowTraffic;
 use super::flow::{DeliveredStatistics, FlowClass, FlowEnd, ROLES};
-use super::parcel::{CLIENT, Parcel, ParcelContent};
+use super::parcel::{CLIENT, NOT_WANTED, Parcel, ParcelContent};
 use super::wire::{DroppedParcel, Wire, other_end};
 use super::{FlowSimulation, FlowTimer, Timers};
 use crate::clock::{NEVER, Nanos};
 use crate::packet::{Packet as NumberedPacket, PacketKind, PacketLabel};
-use crate::probe::{SenderListener, SourceRecord};
+use crate::probe::{Probes, SenderListener, SourceRecord};
 use crate::random::RandomSource;
 use tcpcast_link::{Ecn, Packet};
 use tcpcast_net::{DropCause, Network, RouteId};
-use tcpcast_tcp::modern::{EcnCodepoint, Endpoint, Segment, SegmentSink};
+use tcpcast_tcp::modern::{EcnCodepoint, Endpoint, ModernTcpConfig, Segment, SegmentSink};
 use tcpcast_tcp::{TcpEvent, TcpProbe};
 
 /// Sends the segments of an end, and reports its events.
@@ -68,7 +68,7 @@ impl SegmentSink for FlowSink<'_> {
             return;
         }
         let (token, parcel) = self.wire.parcels.add();
-        parcel.segment = *segment;
+        parcel.segment.copy_from(segment);
         parcel.flow = self.flow;
         parcel.connection = self.connection;
         parcel.number = number;
@@ -77,6 +77,7 @@ impl SegmentSink for FlowSink<'_> {
         parcel.content = ParcelContent::Segment;
         parcel.to = other_end(self.end) as u8;
         (parcel.is_data, parcel.counts, parcel.is_lost) = (is_data, counts, false);
+        parcel.is_delayed = self.class.delays[usize::from(parcel.to)];
         if let Some(losses) = &mut self.wire.round_losses {
             parcel.is_lost = counts && losses.loses_sent_packet(self.flow, self.connection, number);
         }
@@ -123,7 +124,7 @@ impl FlowSimulation {
         if self.wire.taps.is_some() {
             self.wire.report_delivered(index, ecn);
         }
-        let Wire { parcels, probes, .. } = &mut self.wire;
+        let Wire { parcels, probes, round_losses, .. } = &mut self.wire;
         let parcel = parcels.remove(index, ecn);
         let (flow, to) = (parcel.flow as usize, usize::from(parcel.to));
         let state = &mut self.flows[flow];
@@ -151,21 +152,37 @@ impl FlowSimulation {
         }
         let listener = &mut SenderListener::new(probes, &mut state.record, parcel.flow);
         let outcome = endpoint.on_segment(self.now, &parcel.segment, tcp, listener);
-        let Parcel { counts, connection, number, packets, segment: Segment { len, .. }, .. } =
-            *parcel;
-        if counts && packets == 1 {
-            self.count_delivery(flow, to, number, len, outcome.has_new_data);
-        } else if counts {
-            let payload = class.payload_bytes();
-            let parcel = *parcel;
-            for Parcel { number, segment: Segment { len, .. }, .. } in parcel.split(payload) {
-                self.count_delivery(flow, to, number, len, outcome.has_new_data);
+        let has_new_data = outcome.has_new_data;
+        if parcel.counts {
+            let delivered = DeliveredPacket { now: self.now, class, endpoint, tcp };
+            if parcel.packets == 1 {
+                delivered.count(probes, &mut state.record, parcel, has_new_data);
+            } else {
+                for part in parcel.split(class.payload_bytes()) {
+                    delivered.count(probes, &mut state.record, &part, has_new_data);
+                }
             }
-        } else if let (true, Some(losses)) = (class.sends[to], &mut self.wire.round_losses) {
+        } else if let (true, Some(losses)) = (class.sends[to], round_losses) {
             let next = endpoint.acked_packets() as u32 + 1;
-            losses.on_acknowledged(flow as u32, connection, next);
+            losses.on_acknowledged(flow as u32, parcel.connection, next);
         }
-        self.respond_to_segment(flow, to, outcome.opened, outcome.has_new_data);
+        // An end that opens has yet to write.
+        let is_finished = !outcome.opened
+            && state.size > 0
+            && !class.is_endless()
+            && to == class.file_sender()
+            && endpoint.is_finished();
+        if outcome.opened {
+            self.on_opened(flow, to);
+        }
+        if !has_new_data {
+            if is_finished {
+                return self.finish_transfer(flow);
+            }
+        } else if self.flows[flow].wanted[to] != NOT_WANTED {
+            self.pass_data_to_application(flow, to);
+        }
+        self.transmit(flow, to);
     }
 
     /// Processes the packets of a burst one by one, as a host without GRO.
@@ -179,62 +196,14 @@ impl FlowSimulation {
         }
     }
 
-    /// Lets the application and the end respond to a segment.
-    #[inline(always)]
-    fn respond_to_segment(&mut self, flow: usize, to: usize, opened: bool, has_new_data: bool) {
-        if opened {
-            self.on_opened(flow, to);
-        }
+    /// Wakes the application of an end if it has received all the data for which it waits.
+    #[inline(never)]
+    fn pass_data_to_application(&mut self, flow: usize, to: usize) {
         let state = &self.flows[flow];
         let class = &self.classes[state.record.class()];
         let (Some(endpoint), Some(tcp)) = (&state.ends[to].endpoint, class.tcp(to)) else { return };
-        if has_new_data {
-            if endpoint.received_bytes(tcp) >= state.wanted[to] {
-                self.on_received(flow, to);
-            }
-        } else if state.size > 0
-            && !class.is_endless()
-            && to == class.file_sender()
-            && endpoint.is_finished()
-        {
-            return self.finish_transfer(flow);
-        }
-        self.transmit(flow, to);
-    }
-
-    /// Counts a data packet that reached its receiver; `is_new` if its data is new.
-    #[inline(always)]
-    fn count_delivery(&mut self, flow: usize, to: usize, number: u32, len: u32, is_new: bool) {
-        let probes = &mut self.wire.probes;
-        let state = &mut self.flows[flow];
-        let class = &self.classes[state.record.class()];
-        probes.count_delivery(&state.record, is_new);
-        if is_new {
-            let payload = class.payload_bytes();
-            if len < payload {
-                probes.count_short_delivery(&state.record, payload - len);
-            }
-        } else if number != 0 {
-            probes.count_spurious_retransmission(&state.record);
-        }
-        match class.statistics {
-            DeliveredStatistics::LastOfFile => state.record.record_data_arrival(self.now, is_new),
-            DeliveredStatistics::Packets => state.record.packets += u64::from(is_new),
-            DeliveredStatistics::BlocksOfFile => {
-                state.record.record_data_arrival(self.now, is_new);
-                if is_new {
-                    probes.count_delivery_for_blocks(self.now, &state.record, flow as u32);
-                }
-            }
-            DeliveredStatistics::PacketsByTime => {
-                state.record.packets += u64::from(is_new);
-                if let (true, Some(endpoint), Some(tcp)) =
-                    (is_new, &state.ends[to].endpoint, class.tcp(to))
-                {
-                    let packets = endpoint.packets_in_order(tcp);
-                    probes.record_in_order_delivery(self.now, &state.record, flow as u32, packets);
-                }
-            }
+        if endpoint.received_bytes(tcp) >= state.wanted[to] {
+            self.on_received(flow, to);
         }
     }
 
@@ -250,30 +219,27 @@ impl FlowSimulation {
         if state.stopped && !endpoint.is_finished() {
             return;
         }
-        let sink = &mut FlowSink {
-            network: &mut self.network,
-            wire: &mut self.wire,
-            record: &mut state.record,
-            class,
-            now: self.now,
-            flow: flow as u32,
-            connection: *connection,
-            end,
-            route: state.routes[end],
-            is_opening: endpoint.is_opening(),
-            burst: None,
-        };
-        endpoint.transmit(self.now, tcp, sink);
-        if sink.burst.is_some() {
-            sink.send_burst();
+        if endpoint.may_transmit() {
+            let sink = &mut FlowSink {
+                network: &mut self.network,
+                wire: &mut self.wire,
+                record: &mut state.record,
+                class,
+                now: self.now,
+                flow: flow as u32,
+                connection: *connection,
+                end,
+                route: state.routes[end],
+                is_opening: endpoint.is_opening(),
+                burst: None,
+            };
+            endpoint.transmit(self.now, tcp, &mut self.segment, sink);
+            if sink.burst.is_some() {
+                sink.send_burst();
+            }
         }
-        state.ends[end].set_timers(
-            &mut self.timers,
-            flow,
-            end,
-            &self.wire,
-            class_of(&state.record),
-        );
+        let class = class_of(&state.record);
+        state.ends[end].set_timers(&mut self.timers, flow, end, &self.wire, class);
     }
 
     /// Counts dropped packets.
@@ -432,6 +398,49 @@ impl FlowSimulation {
     }
 }
 
+/// What counts a data packet that has reached its receiver.
+struct DeliveredPacket<'a> {
+    now: Nanos,
+    class: &'a FlowClass,
+    endpoint: &'a Endpoint,
+    tcp: &'a ModernTcpConfig,
+}
+
+impl DeliveredPacket<'_> {
+    /// Counts a packet; `is_new` if its data is new.
+    #[inline(always)]
+    fn count(&self, probes: &mut Probes, record: &mut SourceRecord, parcel: &Parcel, is_new: bool) {
+        let Self { now, class, endpoint, tcp } = *self;
+        let Parcel { flow, number, segment: Segment { len: bytes, .. }, .. } = *parcel;
+        probes.count_delivery(record, is_new);
+        if is_new {
+            let payload = class.payload_bytes();
+            if bytes < payload {
+                probes.count_short_delivery(record, payload - bytes);
+            }
+        } else if number != 0 {
+            probes.count_spurious_retransmission(record);
+        }
+        match class.statistics {
+            DeliveredStatistics::LastOfFile => record.record_data_arrival(now, is_new),
+            DeliveredStatistics::Packets => record.packets += u64::from(is_new),
+            DeliveredStatistics::BlocksOfFile => {
+                record.record_data_arrival(now, is_new);
+                if is_new {
+                    probes.count_delivery_for_blocks(now, record, flow);
+                }
+            }
+            DeliveredStatistics::PacketsByTime => {
+                record.packets += u64::from(is_new);
+                if is_new {
+                    let packets = endpoint.packets_in_order(tcp);
+                    probes.record_in_order_delivery(now, record, flow, packets);
+                }
+            }
+        }
+    }
+}
+
 #[inline(always)]
 fn class_of(record: &SourceRecord) -> usize {
     record.class()
@@ -445,7 +454,7 @@ impl FlowEnd {
         connection: u32,
         end: usize,
         seed: u64,
-        tcp: &tcpcast_tcp::modern::ModernTcpConfig,
+        tcp: &ModernTcpConfig,
     ) {
         self.connection = connection;
         match &mut self.endpoint {

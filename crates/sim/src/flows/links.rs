@@ -89,6 +89,12 @@ impl NetworkLinks {
         std::mem::take(&mut self.new_instances)
     }
 
+    /// Instances of all links.
+    pub fn all_instances(&self) -> impl Iterator<Item = LinkId> + use<> {
+        let instances: Vec<_> = self.instances.iter().flatten().flatten().copied().collect();
+        instances.into_iter()
+    }
+
     /// A route set.
     #[must_use]
     pub fn route_set(&self, index: u32) -> &RouteSet {
@@ -154,6 +160,7 @@ impl NetworkLinks {
             LinkInstances::Site(_) => user.member,
         };
         let instances = &mut self.instances[declared];
+        let first = instances.iter().flatten().next().copied();
         if instances.len() <= key as usize {
             instances.resize(key as usize + 1, None);
         }
@@ -164,7 +171,10 @@ impl NetworkLinks {
             };
             let mut link = link_config(config, now, stream);
             link.counts_queue = declared == self.config.headline;
-            let id = network.add_link(link);
+            let id = match first {
+                Some(first) => network.add_link_with_counters_of(link, first),
+                None => network.add_link(link),
+            };
             on_new(network, id, declared);
             self.new_instances.push((declared, key, id));
             id
@@ -178,26 +188,26 @@ impl NetworkLinks {
         let mut sums = Vec::with_capacity(self.config.sum_count());
         for declared in 0..self.config.links.len() {
             let mut total = [0_u64; LINK_TOTAL_CELLS.len()];
-            for instance in self.instances_of(declared) {
-                let link = network.link(instance);
-                let mut add = |cell: LinkTotalCell, value: u64| {
-                    total[cell as usize] = total[cell as usize].wrapping_add(value);
-                };
-                add(LinkTotalCell::PacketTime, link.occupancy().packet_nanos as u64);
-                add(LinkTotalCell::CarriedBytes, link.transmitted_bytes());
-                add(LinkTotalCell::CapacityBytes, link.capacity_bytes_until(now));
+            if let Some(first) = self.instances_of(declared).next() {
+                let (mut held, mut nanobits) = (0_u64, 0);
+                for instance in self.instances_of(declared) {
+                    let link = network.link(instance);
+                    held = held.wrapping_add(link.occupancy().packet_nanos as u64);
+                    nanobits += link.capacity_nanobits_until(now);
+                }
+                for class in 0..self.config.classes.len() as u16 {
+                    held = held.wrapping_add(network.counters(first, class).held);
+                }
+                total[LinkTotalCell::PacketTime as usize] = held;
+                total[LinkTotalCell::CarriedBytes as usize] = network.transmitted_bytes(first);
+                total[LinkTotalCell::CapacityBytes as usize] = (nanobits / 8_000_000_000) as u64;
             }
             sums.extend(total);
         }
         for (declared, class) in &self.link_classes {
-            let mut total = [0_u64; LINK_CLASS_CELLS.len()];
-            for instance in self.instances_of(*declared) {
-                let counters = network.link(instance).counters(*class as u16);
-                for (sum, value) in total.iter_mut().zip(class_cells(&counters)) {
-                    *sum = sum.wrapping_add(value);
-                }
-            }
-            sums.extend(total);
+            let first = self.instances_of(*declared).next();
+            let counters = first.map(|first| network.counters(first, *class as u16));
+            sums.extend(class_cells(&counters.unwrap_or_default()));
         }
         sums
     }

@@ -46,6 +46,7 @@ use flow::{Flow, FlowClass};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use tcpcast_net::Network;
+use tcpcast_tcp::modern::Segment;
 use wire::Wire;
 
 /// Kind of a timer. At equal times, timers are ordered by kind.
@@ -150,6 +151,8 @@ pub struct FlowSimulation {
     /// Sums at the end of the warm-up.
     before: counters::SumsBefore,
     missing_record: SourceRecord,
+    /// Memory for segments that are sent.
+    segment: Segment,
 }
 
 /// Creates `count` replications of a run on a network of links. Only the first replication records
@@ -250,11 +253,14 @@ impl FlowSimulation {
             return true;
         }
         self.now = self.boundary;
-        self.update_link_counters();
         if self.now == self.wire.probes.time_series.slot_end() {
+            if let Some(link) = self.wire.recorded {
+                self.network.update_occupancy(link, self.now, &mut self.wire);
+            }
             self.wire.probes.close_time_series(self.now, false);
         }
         if self.now == self.next_slot_end() {
+            self.update_link_counters();
             self.close_slot_or_end_warm_up(limit);
         }
         self.boundary = self.next_slot_end().min(self.wire.probes.time_series.slot_end());

@@ -56,6 +56,8 @@ pub(crate) struct Parcel {
     pub counts: bool,
     /// Whether correlated loss loses the packet on the headline link.
     pub is_lost: bool,
+    /// Whether the host of the receiver delays the packet.
+    pub is_delayed: bool,
 }
 
 /// All packets in the network.

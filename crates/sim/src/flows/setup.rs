@@ -1,12 +1,12 @@
 //! Setup of a run: flows, their routes, and their first events.
 
 use super::apps::AppState;
-use super::config::{FlowTraffic, NetworkConfig};
-use super::flow::{Flow, FlowClass, data_ends};
+use super::config::{FlowTraffic, LinkInstances, NetworkConfig};
+use super::flow::{Flow, FlowClass, delayed_ends};
 use super::links::{NetworkLinks, RouteUser};
-use super::parcel::{CLIENT, SERVER};
+use super::parcel::SERVER;
 use super::taps::Taps;
-use super::wire::{ClassHostDelay, FlowHeader, LinkRole, Wire, other_end};
+use super::wire::{ClassHostDelay, FlowHeader, LinkRole, Wire};
 use super::{ClassArrivals, FlowSimulation, FlowTimer, MAX_CONCURRENT, Timers, counters};
 use crate::clock::{Nanos, seconds_to_nanos};
 use crate::jitter::HostProcessingDelay;
@@ -18,6 +18,7 @@ use crate::traffic::{SizeOffTimeCoupling, SourceStart, TRANSFER_GAP, Traffic, dr
 use std::collections::VecDeque;
 use std::sync::Arc;
 use tcpcast_net::Network;
+use tcpcast_tcp::modern::Segment;
 
 impl FlowSimulation {
     /// Creates replication `replication` of a run. Its flows are created at the first call of
@@ -44,8 +45,6 @@ impl FlowSimulation {
             );
             Box::new(RoundLoss::new(rate, 0, draws))
         });
-        let headline = &config.links[config.headline];
-        wire.records_queue = headline.each == super::LinkInstances::All;
         let stream = |class, purpose| {
             RandomStream::for_entity(config.seed, replication, class as u32, purpose)
         };
@@ -78,6 +77,7 @@ impl FlowSimulation {
             has_all_flows: false,
             before: counters::SumsBefore::new(config),
             missing_record: SourceRecord::default(),
+            segment: Segment::default(),
             config: Arc::clone(config),
         };
         simulation.update_network_sums();
@@ -132,12 +132,16 @@ impl FlowSimulation {
             // Further transfers may share the routes.
             sources: if is_arrival { u32::MAX } else { of_class.flows.max(1) },
         };
-        let Self { links, network, wire, now, .. } = self;
-        let config = &self.config;
+        let Self { links, network, wire, now, config, .. } = self;
+        let headline = config.headline;
         let route_set = links.find_or_add_routes(user, *now, network, |network, id, declared| {
+            let is_headline = declared == headline;
+            if is_headline && config.links[declared].each == LinkInstances::All {
+                wire.recorded = Some(id);
+            }
             wire.links.push(LinkRole {
                 declared: declared as u32,
-                is_headline: declared == config.headline,
+                is_headline,
                 has_queue: network.link(id).has_queue(),
                 is_policer: config.links[declared].policer.is_some(),
             });
@@ -227,11 +231,7 @@ fn host_delays(config: &NetworkConfig, replication: u32) -> Vec<Option<ClassHost
     let of_class = |(index, class): (usize, &super::FlowClassConfig)| {
         let mean: Nanos = class.host_noise;
         let delay = HostProcessingDelay::new(mean, config.seed, replication, index as u32)?;
-        let ends = data_ends(class);
-        let has_requests =
-            matches!(class.traffic, FlowTraffic::Requests(_) | FlowTraffic::Stream(_));
-        let at = [SERVER, CLIENT].map(|end| has_requests || ends[other_end(end)]);
-        Some(ClassHostDelay { delay, at })
+        Some(ClassHostDelay { delay, at: delayed_ends(class) })
     };
     config.classes.iter().enumerate().map(of_class).collect()
 }

@@ -518,7 +518,7 @@ fn cake_is_fair_among_hosts_and_filters_acknowledgements() {
     // Six flows against one; by flow the shares would be 8.2 and 1.4.
     assert!(rates.iter().all(|rate| (3.9..5.4).contains(rate)), "{rates:?}");
     let up = run.simulation.links.instances_of(1).next().expect("one instance");
-    assert!(run.simulation.network.link(up).counters(0).superseded > 0);
+    assert!(run.simulation.network.counters(up, 0).superseded > 0);
     assert!((0.8..1.0).contains(&run.utilisation(0)), "{}", run.utilisation(0));
 }
 

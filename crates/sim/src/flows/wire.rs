@@ -21,11 +21,11 @@ pub(crate) struct ClassHostDelay {
 
 impl ClassHostDelay {
     /// Delay of a packet that reaches a host at `due`.
-    fn packet_delay(&self, flow: u32, to: usize, due: Nanos) -> Nanos {
+    #[inline(always)]
+    fn packet_delay(&self, flow: u32, due: Nanos) -> Nanos {
         match self.at {
             [true, true] => self.delay.timer_delay(flow, due) + 1,
-            at if at[to] => self.delay.delay_of_both_hosts(flow, due),
-            _ => 0,
+            _ => self.delay.delay_of_both_hosts(flow, due),
         }
     }
 }
@@ -64,8 +64,8 @@ pub(crate) struct Wire {
     pub probes: Probes,
     pub parcels: Parcels,
     pub links: Vec<LinkRole>,
-    /// Whether the headline link has one instance, so that its queue length is recorded.
-    pub records_queue: bool,
+    /// The headline link if it has one instance, so that its queue length is recorded.
+    pub recorded: Option<LinkId>,
     /// The packet that the current event delivers.
     pub delivered: Option<(u32, Ecn)>,
     pub dropped: Vec<DroppedParcel>,
@@ -93,7 +93,7 @@ impl Wire {
             probes,
             parcels: Parcels::default(),
             links: Vec::new(),
-            records_queue: false,
+            recorded: None,
             delivered: None,
             dropped: Vec::new(),
             headers: Vec::new(),
@@ -132,7 +132,7 @@ impl Wire {
     }
 
     fn queue_is_recorded(&self, link: LinkId) -> bool {
-        self.records_queue && self.role(link).is_headline
+        self.recorded == Some(link)
     }
 }
 
@@ -252,7 +252,11 @@ impl NetworkObserver<u32> for Wire {
 
     #[inline(always)]
     fn processing_time(&mut self, due: Nanos, parcel: &u32) -> Nanos {
-        if self.has_host_delays { self.delayed_processing_time(due, *parcel) } else { due }
+        if self.parcels.get(*parcel).is_delayed {
+            self.delayed_processing_time(due, *parcel)
+        } else {
+            due
+        }
     }
 }
 
@@ -267,7 +271,7 @@ impl Wire {
         let Some(host) = &self.host_delays[of.class()] else { return due };
         let processed_at = &mut self.processed_at[flow as usize][usize::from(to)];
         if due > *processed_at {
-            *processed_at = due + host.packet_delay(flow, usize::from(to), due);
+            *processed_at = due + host.packet_delay(flow, due);
         }
         *processed_at
     }

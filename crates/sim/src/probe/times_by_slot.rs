@@ -127,7 +127,8 @@ impl TimesBySlot {
         let mut slots = std::mem::take(&mut self.closed).into_iter();
         while let Some(mut counts) = slots.next() {
             counts.extend(slots.next().unwrap_or_default());
-            counts.sort_unstable();
+            // Two sorted runs.
+            counts.sort();
             counts.dedup_by(|next, sum| {
                 let is_same = (next.group, next.bucket) == (sum.group, sum.bucket);
                 sum.count += if is_same { next.count } else { 0 };

@@ -282,20 +282,35 @@ impl Endpoint {
         }
     }
 
-    /// Sends all segments that may be sent now.
+    /// Whether [`Endpoint::transmit`] may do anything.
     #[inline(always)]
-    pub fn transmit(&mut self, now: Nanos, tcp: &ModernTcpConfig, sink: &mut impl SegmentSink) {
+    #[must_use]
+    pub fn may_transmit(&self) -> bool {
+        self.is_message_due
+            || self.connection.is_answer_due()
+            || !self.connection.sender().has_nothing_to_do()
+    }
+
+    /// Sends all segments that may be sent now; `segment` is memory for them.
+    #[inline(always)]
+    pub fn transmit(
+        &mut self,
+        now: Nanos,
+        tcp: &ModernTcpConfig,
+        segment: &mut Segment,
+        sink: &mut impl SegmentSink,
+    ) {
         if self.is_message_due {
             self.send_message(now, sink);
         }
         if self.connection.sender().has_nothing_to_do() {
             if self.connection.is_answer_due() {
-                self.send_answers(now, sink);
+                self.send_answers(now, segment, sink);
             }
             return;
         }
         if !self.connection.is_idle() {
-            self.send_burst(now, tcp, sink);
+            self.send_burst(now, tcp, segment, sink);
         }
         sink.on_tcp_event(now, window_event(self.connection.sender(), tcp));
     }
@@ -314,11 +329,11 @@ impl Endpoint {
 
     /// Sends acknowledgements, and segments of the handshake.
     #[inline(always)]
-    fn send_answers(&mut self, now: Nanos, sink: &mut impl SegmentSink) {
-        let mut segment = Segment::default();
-        while self.connection.poll(now, &mut segment, &mut ()).is_some() {
+    fn send_answers(&mut self, now: Nanos, segment: &mut Segment, sink: &mut impl SegmentSink) {
+        segment.clear();
+        while self.connection.poll(now, segment, &mut ()).is_some() {
             let kind = if segment.flags.syn { PacketKind::Data } else { PacketKind::Ack };
-            sink.send_segment(&segment, 0, kind);
+            sink.send_segment(segment, 0, kind);
             if !self.connection.is_answer_due() {
                 return;
             }
@@ -327,14 +342,20 @@ impl Endpoint {
 
     /// Sends runs of full packets, and all other packets one by one.
     #[inline(never)]
-    fn send_burst(&mut self, now: Nanos, tcp: &ModernTcpConfig, sink: &mut impl SegmentSink) {
-        let mut segment = Segment::default();
+    fn send_burst(
+        &mut self,
+        now: Nanos,
+        tcp: &ModernTcpConfig,
+        segment: &mut Segment,
+        sink: &mut impl SegmentSink,
+    ) {
+        segment.clear();
         loop {
-            while let Some(run) = self.connection.poll_run(now, &mut segment) {
+            while let Some(run) = self.connection.poll_run(now, segment) {
                 for packet in 0..run.packets {
                     segment.flags.psh = run.push && packet + 1 == run.packets;
                     let number = run.first.number + 1 + packet;
-                    sink.send_segment(&segment, number, PacketKind::Data);
+                    sink.send_segment(segment, number, PacketKind::Data);
                     segment.seq += u64::from(tcp.stack.mss);
                 }
                 if run.ends {
@@ -345,7 +366,7 @@ impl Endpoint {
                 }
             }
             // The sender publishes only windows here.
-            let Some(sent) = self.connection.poll(now, &mut segment, &mut ()) else { return };
+            let Some(sent) = self.connection.poll(now, segment, &mut ()) else { return };
             let (number, kind) = match sent {
                 None if segment.flags.syn => (0, PacketKind::Data),
                 None => (0, PacketKind::Ack),
@@ -357,7 +378,7 @@ impl Endpoint {
             if kind == PacketKind::Retransmission {
                 self.recovery.report_retransmission(now, sink);
             }
-            sink.send_segment(&segment, number, kind);
+            sink.send_segment(segment, number, kind);
         }
     }
 

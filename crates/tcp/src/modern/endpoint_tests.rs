@@ -71,7 +71,7 @@ impl Pair {
     fn transmit(&mut self, end: usize) {
         let Self { now, tcp, ends, flying, sent, .. } = self;
         let sink = &mut Path { arrives: *now + DELAY, to: 1 - end, flying, sent: &mut sent[end] };
-        ends[end].transmit(*now, tcp, sink);
+        ends[end].transmit(*now, tcp, &mut Segment::default(), sink);
     }
 
     /// Delivers all segments. `written`: bytes that each end writes when it is open.

@@ -23,11 +23,20 @@ impl SackBlock {
 }
 
 /// List of SACK blocks, limited by the space for options.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct SackBlocks {
+    /// The blocks from `len` on have no meaning.
     blocks: [SackBlock; Self::MAX_BLOCKS],
     len: u8,
 }
+
+impl PartialEq for SackBlocks {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_slice() == other.as_slice()
+    }
+}
+
+impl Eq for SackBlocks {}
 
 impl SackBlocks {
     /// Maximum number of blocks in 40 bytes of options: RFC 2018, section 3.
@@ -38,6 +47,21 @@ impl SackBlocks {
         if let Some(slot) = self.blocks.get_mut(usize::from(self.len)) {
             *slot = block;
             self.len += 1;
+        }
+    }
+
+    /// Removes all blocks.
+    #[inline(always)]
+    pub fn clear(&mut self) {
+        self.len = 0;
+    }
+
+    /// Replaces the blocks by those of another list.
+    #[inline(always)]
+    pub fn copy_from(&mut self, other: &Self) {
+        self.len = other.len;
+        if other.len > 0 {
+            self.blocks = other.blocks;
         }
     }
 

@@ -58,6 +58,25 @@ pub struct Segment {
 }
 
 impl Segment {
+    /// Makes this an empty segment, like the default, without writing to unused SACK blocks.
+    #[inline(always)]
+    pub fn clear(&mut self) {
+        self.copy_from(&Self::default());
+    }
+
+    /// Copies a segment without its unused SACK blocks.
+    #[inline(always)]
+    pub fn copy_from(&mut self, other: &Self) {
+        let Self { seq, len, ack, window, flags, ecn, messages, options } = other;
+        (self.seq, self.len, self.ack, self.window) = (*seq, *len, *ack, *window);
+        (self.flags, self.ecn, self.messages) = (*flags, *ecn, *messages);
+        let SegmentOptions { mss, window_scale, sack_permitted, timestamps, sacks } = options;
+        (self.options.mss, self.options.window_scale) = (*mss, *window_scale);
+        self.options.sack_permitted = *sack_permitted;
+        self.options.timestamps = *timestamps;
+        self.options.sacks.copy_from(sacks);
+    }
+
     /// Bytes of an acknowledgement's headers, with timestamps and SACK blocks.
     #[must_use]
     pub fn ack_bytes(&self) -> u32 {

@@ -45,6 +45,7 @@ impl FlowSimulation {
             of: record.interval(),
             to: other_end(end) as u8,
             is_data: true,
+            is_delayed: self.classes[record.class()].delays[other_end(end)],
             ..parcel
         };
         let packet = Packet::new(token, flow_number(flow as u32, end), bytes);
