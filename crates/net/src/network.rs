@@ -203,8 +203,14 @@ impl<T: Copy> Network<T> {
         LinkId(id)
     }
 
+    /// Prepares a link for routes that are added after its first packet.
+    pub fn expect_more_routes(&mut self, link: LinkId) {
+        self.links[link.index()].flows = u32::MAX;
+    }
+
     /// Adds a route over links, for `flows` flows of a class. `delay`: rest of the path behind the
-    /// last link. All routes over a link must be added before the first packet is sent over it.
+    /// last link. All routes over a link must be added before the first packet is sent over it,
+    /// unless [`Network::expect_more_routes`] was called.
     pub fn add_route(&mut self, links: &[LinkId], delay: Nanos, class: u16, flows: u32) -> RouteId {
         let first = self.hops.len() as u32;
         let mut arrive_in_order = true;

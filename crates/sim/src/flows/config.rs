@@ -304,6 +304,19 @@ impl NetworkConfig {
         self.member_count(class) * class.flows
     }
 
+    /// Whether transfers that start during the run use a link.
+    pub(crate) fn has_arrivals_on(&self, link: usize) -> bool {
+        let arrive = |class: &&FlowClassConfig| {
+            matches!(class.traffic, FlowTraffic::Files(Traffic::Arrivals { .. }))
+        };
+        let mut routes = self
+            .classes
+            .iter()
+            .filter(arrive)
+            .flat_map(|class| class.routes.iter().chain(&class.back));
+        routes.any(|route| route.contains(&link))
+    }
+
     /// Links of each class: pairs of link and class in ascending order.
     #[must_use]
     pub fn link_classes(&self) -> Vec<(usize, usize)> {

@@ -175,6 +175,9 @@ impl NetworkLinks {
                 Some(first) => network.add_link_with_counters_of(link, first),
                 None => network.add_link(link),
             };
+            if config.each != LinkInstances::Sender && self.config.has_arrivals_on(declared) {
+                network.expect_more_routes(id);
+            }
             on_new(network, id, declared);
             self.new_instances.push((declared, key, id));
             id
