@@ -47,7 +47,7 @@ def test_error_above_the_stated_one_is_untrusted(path: Bulk | Transfer) -> None:
     ("rtt", "rate", "buffer", "loss", "trusted"),
     [
         ("1ms", "1gbit", "1bdp", "0%", False),
-        ("0.3ms", "100mbit", "1bdp", "0%", False),
+        ("2ms", "500mbit", "0.5bdp", "0%", False),
         ("2ms", "1gbit", "0.5bdp", "0%", False),
         ("0.3ms", "10gbit", "0.25bdp", "0.01%", False),
         ("2ms", "732mbit", "1bdp", "0.01%", False),

@@ -61,6 +61,8 @@ def of_class(traffic: Config, **changed: Any) -> Config:
         "back_delay_ns": 9_000_000,
         "packet_bytes": 1500,
         "ack_bytes": 52,
+        "tso": False,
+        "gro": True,
         "sends": "server",
         "traffic": traffic,
         "tcp": MODERN,

@@ -20,6 +20,7 @@ from tcpcast.engines.formula.short_transfers import MAX_LOSS, MAX_MEAN_LOSSES
 from tcpcast.models.short import first_negligible_loss_count
 from tcpcast.report.json import encode
 from tcpcast.scenario import Scenario, load, make_scenario_schema
+from tcpcast.scenario.classes import get_ack_bytes
 
 
 # Several long tests, so that they share the processors.
@@ -258,7 +259,8 @@ def test_every_random_scenario_has_max_wall_and_reads_back() -> None:
             delays_s = group.forward_delay_s + group.return_delay_s
             sending_s = scenario.network.transmission_s(*links)
             if scenario.links:
-                sizes = ((group.route, group.packet_bytes), (group.back, scenario.network.ack))
+                ack = get_ack_bytes(group.tcp, scenario.network)
+                sizes = ((group.route, group.packet_bytes), (group.back, ack))
                 sending_s = sum(8 * n / on.link.serial_bps for way, n in sizes for on in way)
             total_s = delays_s + sending_s
             assert total_s == pytest.approx(group.rtt_s, rel=1e-12)

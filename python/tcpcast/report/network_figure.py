@@ -34,8 +34,9 @@ def network_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
     Data of the server go from left to right. Links that only carry traffic of clients are below.
     """
     table = answers[0].tables["by_link"]
-    shares = dict(zip(table["link"].tolist(), table["utilisation"].tolist(), strict=True))
-    known = {name: share for name, share in shares.items() if math.isfinite(share)}
+    # Links without a rate have no utilisation.
+    shares = zip(table["link"].tolist(), table.get("utilisation", ()), strict=False)
+    known = {name: float(share) for name, share in shares if math.isfinite(share)}
     busiest = max(known, key=lambda name: known[name], default="")
     title = (
         f"{busiest} carries {100 * known[busiest]:.0f} % of its rate" if busiest else "The network"

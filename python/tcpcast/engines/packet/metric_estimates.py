@@ -156,14 +156,13 @@ def estimate_rpm(scenario: Scenario, times: Sequence[SlotCounts]) -> Estimate | 
         means.append((weighted @ middles, weighted.sum(axis=1)))
     sums = [total.sum() / count.sum() for total, count in means]
     value = rpm_of_means(*map(float, sums))
-    seen = np.logical_and(*(count > 0 for _, count in means))
+    if not all(count.all() for _, count in means):
+        return point_estimate(value)  # Units without a round trip have no mean.
     per_unit = [
         60.0 / rpm_of_means(*pair)
-        for pair in zip(*(total[seen] / count[seen] for total, count in means), strict=True)
+        for pair in zip(*(total / count for total, count in means), strict=True)
     ]
-    trips = (
-        statistics.estimate_mean(per_unit, replications=max(1, len(times))) if per_unit else None
-    )
+    trips = statistics.estimate_mean(per_unit, replications=max(1, len(times)))
     if trips is None or trips.low is None or trips.high is None or trips.low <= 0:
         return point_estimate(value)
     low, high = 60.0 / trips.high, 60.0 / trips.low

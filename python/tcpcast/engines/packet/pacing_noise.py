@@ -68,9 +68,12 @@ def _is_paced(group: Population) -> bool:
 
 
 def _fair_share_bps(scenario: Scenario, group: Population) -> float:
-    """Return the lowest rate of the links of a class, shared links divided by all flows."""
+    """Return the lowest rate of the links of a class, shared links divided by all flows.
+
+    The number of concurrent transfers that arrive is unknown; one of them may have the whole link.
+    """
     rates = [
-        on.link.rate / (scenario.senders if on.shared else 1)
+        on.link.rate / (max(1, scenario.senders) if on.shared else 1)
         for on in group.route
         if math.isfinite(on.link.rate)
     ]
