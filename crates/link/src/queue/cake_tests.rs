@@ -372,8 +372,11 @@ proptest! {
         left.sort_unstable();
         let mut numbers: Vec<_> = left.iter().map(|(_, number)| *number).collect();
         let starts: Vec<_> = left.iter().map(|(time, number)| (*time, steps[*number as usize].3)).collect();
-        for pair in starts.windows(2) {
-            // One ns per packet is lost to Linux's arithmetic; drops move only the failsafe's time.
+        // With `ingress`, drops use the shaper's time but not the failsafe's, which may then release a
+        // packet early.
+        let is_exact = !ingress || recorder.0.is_empty();
+        for pair in starts.windows(2).filter(|_| is_exact) {
+            // One ns per packet is lost to Linux's arithmetic.
             let needed = u64::from(pair[0].1) * 8000 / 12;
             prop_assert!(pair[1].0 + 2 >= pair[0].0 + needed, "{pair:?}");
         }
