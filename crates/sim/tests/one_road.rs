@@ -140,7 +140,7 @@ fn one_road_and_network_of_links_agree() {
     assert_agreement("FQ-CoDel", &RunConfig { queue: managed, ..cubic(classes.clone()) }, 0.06);
     let model = BottleneckLoss::Packet(LossModel::Bernoulli(0.01));
     let loss = Some(LinkLossConfig::before_queue(model));
-    assert_agreement("loss", &RunConfig { loss, ..cubic(classes.clone()) }, 0.05);
+    assert_agreement("loss", &RunConfig { loss, ..cubic(classes.clone()) }, 0.06);
     let hop = HopConfig {
         rate_bps: Some(12_000_000),
         delay: 2 * MILLISECOND,

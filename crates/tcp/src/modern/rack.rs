@@ -16,6 +16,8 @@ pub struct RackState {
     /// Send time of the most recently sent packet among the delivered packets, and the byte after
     /// this packet.
     newest: (Nanos, u64),
+    /// Whether this packet was a retransmission.
+    newest_was_retransmitted: bool,
     /// Round-trip time of the packet delivered last.
     rtt: Nanos,
     /// Whether there were deliveries since the last loss detection.
@@ -36,6 +38,7 @@ impl Default for RackState {
     fn default() -> Self {
         Self {
             newest: (0, 0),
+            newest_was_retransmitted: false,
             rtt: 0,
             advanced: false,
             steps: 1,
@@ -78,7 +81,10 @@ impl RackState {
         }
         self.advanced = true;
         self.rtt = rtt;
-        self.newest = self.newest.max((packet.sent_at, end));
+        if (packet.sent_at, end) > self.newest {
+            self.newest = (packet.sent_at, end);
+            self.newest_was_retransmitted = packet.was_retransmitted();
+        }
     }
 
     /// Packets that were sent once are delivered; the arguments describe the last of these packets.
@@ -89,6 +95,7 @@ impl RackState {
         // Usually the packet was sent after all packets that were delivered before.
         if sent_at > self.newest.0 || (sent_at, end) > self.newest {
             self.newest = (sent_at, end);
+            self.newest_was_retransmitted = false;
         }
     }
 
@@ -153,7 +160,8 @@ impl RackState {
                 continue;
             }
             // A retransmission may follow new data of the same instant, which then is no proof.
-            let proof = if in_flight_again { (self.newest.0, 0) } else { self.newest };
+            let is_proof = !in_flight_again || self.newest_was_retransmitted;
+            let proof = if is_proof { self.newest } else { (self.newest.0, 0) };
             if proof <= (packet.sent_at, flight.end_byte_of(number)) {
                 break;
             }
