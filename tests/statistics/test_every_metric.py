@@ -69,4 +69,5 @@ def test_every_metric_of_the_registry_is_estimated() -> None:
     for document in SCENARIOS:
         (answer,) = tcpcast.run(Scenario.from_dict(document), engines=["packet"])
         estimated |= answer.metrics.keys()
-    assert estimated == METRICS.keys()
+    # Round trips per minute need a ping beside flows: tests/agreement/test_latency_under_load.py.
+    assert estimated | {"rpm"} == METRICS.keys()

@@ -1,7 +1,19 @@
 //! Counters of each link.
 
-use crate::link::Service;
 use tcpcast_link::Nanos;
+
+/// The transmission of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Service {
+    /// Time at which the packet entered the queue.
+    pub entered: Nanos,
+    /// Queueing delay.
+    pub waited: Nanos,
+    /// Time at which the last bit leaves the transmitter.
+    pub leaves: Nanos,
+    /// Whether the queue marked the packet.
+    pub marked: bool,
+}
 
 /// Reason for the loss of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -17,7 +17,7 @@ mod link;
 mod network;
 mod pending;
 
-pub use counters::{DropCause, LinkCounters, PacketAndByteCount, QueueOccupancy};
+pub use counters::{DropCause, LinkCounters, PacketAndByteCount, QueueOccupancy, Service};
 pub use histogram::TimeHistogram;
-pub use link::{Jitter, Link, LinkChange, LinkConfig, Service};
+pub use link::{Jitter, Link, LinkChange, LinkConfig};
 pub use network::{LinkId, Network, NetworkObserver, RouteId};

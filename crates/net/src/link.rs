@@ -1,6 +1,6 @@
 //! A link: policer, random loss, queue and transmitter, jitter, and propagation.
 
-use crate::counters::{DropCause, QueueOccupancy};
+use crate::counters::{DropCause, QueueOccupancy, Service};
 use crate::network::{LinkId, NetworkObserver};
 use crate::pending::InTransit;
 use std::fmt;
@@ -86,19 +86,6 @@ impl LinkConfig {
             changes: Vec::new(),
         }
     }
-}
-
-/// The transmission of a packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Service {
-    /// Time at which the packet entered the queue.
-    pub entered: Nanos,
-    /// Queueing delay.
-    pub waited: Nanos,
-    /// Time at which the last bit leaves the transmitter.
-    pub leaves: Nanos,
-    /// Whether the queue marked the packet.
-    pub marked: bool,
 }
 
 /// Outcome of a packet that enters a link.

@@ -1,7 +1,7 @@
 //! Links, routes over them, and the packets in transit.
 
-use crate::counters::{DropCause, LinkCounters, QueueOccupancy};
-use crate::link::{DroppedPackets, Entry, Link, LinkChange, LinkConfig, Service};
+use crate::counters::{DropCause, LinkCounters, QueueOccupancy, Service};
+use crate::link::{DroppedPackets, Entry, Link, LinkChange, LinkConfig};
 use crate::pending::{HOST, InTransit, PendingPackets};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
