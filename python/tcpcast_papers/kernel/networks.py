@@ -225,8 +225,10 @@ def _users(count: int, rate: str, buffer: str, queue: str) -> NetworkCell:
 
 
 CELLS: Mapping[str, NetworkCell] = {
-    **{f"parking lot of three links, {each}": _parking_lot(each) for each in ("cubic", "reno")},
-    "parking lot of three links, bbr": _parking_lot("bbr"),
+    **{
+        f"parking lot of three links, {stack}": _parking_lot(stack)
+        for stack in ("cubic", "reno", "bbr")
+    },
     "upload beside download, drop-tail": _both_directions("droptail"),
     "upload beside download, FQ-CoDel": _both_directions("fq_codel"),
     "two homes, FQ-CoDel each": _two_homes(),

@@ -6,7 +6,7 @@ from functools import partial
 
 from tcpcast_papers.l4s.sets import SETS
 from tcpcast_papers.published import description as published
-from tcpcast_papers.published.runs import PublishedRuns, SampleSizes
+from tcpcast_papers.published.runs import QUICK, WHOLE, PublishedRuns, SampleSizes
 from tcpcast_papers.published.sections import SetSections
 from tcpcast_papers.runner import Paper
 
@@ -14,8 +14,8 @@ PAPER: Paper[SampleSizes, PublishedRuns] = Paper(
     package="tcpcast_papers.l4s",
     title="L4S measured by others, and simulated",
     simulations=partial(PublishedRuns, sets=SETS),
-    whole=SampleSizes(seeds=4, packets=1e8),
-    quick=SampleSizes(seeds=2, packets=7e6),
+    whole=WHOLE,
+    quick=QUICK,
     parts=(SetSections(SETS),),
     preface=published.preface,
 )

@@ -26,7 +26,6 @@ from tcpcast.engines.kernel.counters import (
     FinishedFiles,
     MeasuredCounters,
     MeasuredNetwork,
-    is_without_tcp,
     isolated_transfer_results,
     time_series_rows,
 )
@@ -37,7 +36,7 @@ from tcpcast.engines.packet import (
     time_series,
 )
 from tcpcast.engines.packet.capture_files import check_capture_file, resolve_capture_path
-from tcpcast.engines.packet.configuration import make_links_configuration
+from tcpcast.engines.packet.configuration import is_without_tcp, make_links_configuration
 from tcpcast.errors import MachineError, NotApplicable
 
 if TYPE_CHECKING:

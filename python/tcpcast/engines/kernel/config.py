@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.engines.kernel.counters import count_senders, is_without_tcp
+from tcpcast.engines.kernel.counters import count_senders
 from tcpcast.engines.packet.configuration import (
+    is_without_tcp,
     make_links_configuration,
     to_nanoseconds,
 )

@@ -12,7 +12,7 @@ import numpy as np
 from tcpcast import _native, statistics
 from tcpcast.emulation.traffic import FLOW_COUNTERS, TIME_STEP_S, TRANSFER_COLUMNS
 from tcpcast.engines.packet import metric_estimates, transfers
-from tcpcast.engines.packet.configuration import size_interval_bounds
+from tcpcast.engines.packet.configuration import is_without_tcp, size_interval_bounds
 from tcpcast.engines.packet.counters import (
     CLASS_COUNTER,
     LINK_COUNTER,
@@ -56,11 +56,6 @@ if TYPE_CHECKING:
 def count_senders(group: Population) -> int:
     """Return the number of senders of a class: a single one sends all arriving transfers."""
     return 1 if group.traffic.kind == "transfers" else group.count
-
-
-def is_without_tcp(group: Population) -> bool:
-    """Return True for messages and pings."""
-    return group.traffic.kind in ("messages", "ping")
 
 
 def has_files(scenario: Scenario) -> bool:

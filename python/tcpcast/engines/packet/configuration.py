@@ -139,7 +139,8 @@ def make_links_configuration(scenario: Scenario, warmup_s: float) -> Config:
     }
 
 
-def _is_without_tcp(group: Population) -> bool:
+def is_without_tcp(group: Population) -> bool:
+    """Return True for messages and pings."""
     return isinstance(group.traffic, Messages | Ping)
 
 
@@ -215,7 +216,7 @@ def _routed_class_config(
         "gro": group.tcp.gro is not False,
         "sends": group.sends,
         "traffic": _routed_traffic_config(group, start),
-        "tcp": None if _is_without_tcp(group) else _tcp_config(group)["modern"],
+        "tcp": None if is_without_tcp(group) else _tcp_config(group)["modern"],
         "host_noise_ns": max(
             to_nanoseconds(group.tcp.host_noise_s), TIE_NOISE_NS if is_tied else 0
         ),

@@ -87,9 +87,9 @@ def time_series_tables(scenario: Scenario, run: _native.Simulation) -> dict[str,
         pings), with the same columns. ``windows_over_time``: per watched flow, in the first
         replication, ``mean_pkts``, ``low_pkts`` and ``high_pkts``. ``completion_distribution``:
         the ``share`` of transfers that take at most ``time_s``, for some of the listed sizes, or
-        for all files. Ends of 95 %
-        intervals are NaN if there is none: intervals need three or more replications; for isolated
-        transfers they follow from the number of transfers. Empty tables are left out.
+        for all files. Ends of 95 % intervals are NaN if there is none: intervals need three or more
+        replications; for isolated transfers they follow from the number of transfers. Empty tables
+        are left out.
     """
     kinds = {group.traffic.kind for group in scenario.populations}
     sizes = sorted_listed_sizes(scenario) if kinds == {"transfers"} else None

@@ -196,10 +196,6 @@ impl CongestionControl for PragueControl {
     fn requested_pacing_rate(&self) -> Option<u64> {
         Some(self.rate)
     }
-
-    fn sets_window_and_rate(&self) -> bool {
-        true
-    }
 }
 
 #[cfg(test)]
