@@ -96,7 +96,7 @@ def _reproduction_of(name: str, measurements: list[str]) -> Callable[..., Reprod
     if name not in MEASUREMENTS:
         raise TcpcastError(
             f"--measurements: {name} already includes its published values; omit this option, or "
-            f"run tcpcast reproduce {' or '.join(MEASUREMENTS)}"
+            f"use it with one of {', '.join(MEASUREMENTS)}"
         )
     return functools.partial(run, measurements=[Path(each) for each in measurements])
 
