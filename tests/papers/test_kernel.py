@@ -191,7 +191,7 @@ def test_folder_without_measurements_is_rejected(tmp_path: Path, capsys: Capture
 
 def test_other_papers_reject_measurements(tmp_path: Path, capsys: Capture) -> None:
     assert main(["reproduce", "pftk", "--measurements", str(tmp_path)]) == 2
-    assert "run tcpcast reproduce kernel or published" in capsys.readouterr().err
+    assert "use it with one of kernel, published" in capsys.readouterr().err
 
 
 def test_missing_column_names_the_file(measurements: Path) -> None:
