@@ -290,6 +290,15 @@ impl<T: Copy> Network<T> {
         self.links[link.index()].update_occupancy(link, now, observer)
     }
 
+    /// Updates the occupancy of the queues of all links to `now`, the time of the last event or later.
+    pub fn update_occupancies(&mut self, now: Nanos, observer: &mut impl NetworkObserver<T>) {
+        for (id, link) in (0..).map(LinkId).zip(&mut self.links) {
+            if !link.is_uncounted() {
+                link.update_occupancy(id, now, observer);
+            }
+        }
+    }
+
     /// Both sides of Little's law for a link at `now`, the time of the last event or later, modulo
     /// 2^64: the number of packets in the queue and in transmission integrated over time, and the
     /// sum of their times there. `None` if the link processes packets before they reach it.

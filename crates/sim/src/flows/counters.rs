@@ -38,12 +38,7 @@ impl FlowSimulation {
 
     /// Updates the counters of all links.
     pub(super) fn update_link_counters(&mut self) {
-        let links = self.links.all_instances();
-        for link in links {
-            if !self.network.link(link).is_uncounted() {
-                self.network.update_occupancy(link, self.now, &mut self.wire);
-            }
-        }
+        self.network.update_occupancies(self.now, &mut self.wire);
         let headline = self.config.headline;
         let loads = self.links.instances_of(headline).map(|link| {
             let capacity = self.network.link(link).varying_capacity_bytes_until(self.now)?;

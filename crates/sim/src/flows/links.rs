@@ -189,14 +189,25 @@ impl NetworkLinks {
     #[must_use]
     pub fn sums<T: Copy>(&self, network: &Network<T>, now: Nanos) -> Vec<u64> {
         let mut sums = Vec::with_capacity(self.config.sum_count());
-        for declared in 0..self.config.links.len() {
+        for (declared, config) in self.config.links.iter().enumerate() {
             let mut total = [0_u64; LINK_TOTAL_CELLS.len()];
             if let Some(first) = self.instances_of(declared).next() {
                 let (mut held, mut nanobits) = (0_u64, 0);
+                // Without changes, all instances have the same capacity.
+                let has_changes = !config.changes.is_empty();
+                let mut instances = 0_u128;
                 for instance in self.instances_of(declared) {
                     let link = network.link(instance);
-                    held = held.wrapping_add(link.occupancy().packet_nanos as u64);
-                    nanobits += link.capacity_nanobits_until(now);
+                    instances += 1;
+                    if !link.is_uncounted() {
+                        held = held.wrapping_add(link.occupancy().packet_nanos as u64);
+                    }
+                    if has_changes {
+                        nanobits += link.capacity_nanobits_until(now);
+                    }
+                }
+                if !has_changes {
+                    nanobits = instances * network.link(first).capacity_nanobits_until(now);
                 }
                 for class in 0..self.config.classes.len() as u16 {
                     held = held.wrapping_add(network.counters(first, class).held);

@@ -58,26 +58,29 @@ pub struct TimeBucketCount {
 struct OpenCounts {
     /// Counts by bucket; empty for a group without times.
     counts: Vec<u32>,
-    /// First and last bucket of the times of the slot.
+    /// Number of times of 0, the most frequent one on links without a queue.
+    zeros: u32,
+    /// First and last bucket of the other times of the slot.
     first: usize,
     last: usize,
 }
 
 impl OpenCounts {
-    const EMPTY: Self = Self { counts: Vec::new(), first: BUCKETS, last: 0 };
+    const EMPTY: Self = Self { counts: Vec::new(), zeros: 0, first: BUCKETS, last: 0 };
 
     /// Buckets and counts of the slot.
     fn filled(&self) -> impl Iterator<Item = (u16, u64)> + '_ {
         let range = self.first..=self.last;
-        let counts = range.map(|bucket| (bucket as u16, u64::from(self.counts[bucket])));
-        counts.filter(|(_, count)| *count > 0)
+        let zeros = std::iter::once((0, u64::from(self.zeros)));
+        let others = range.map(|bucket| (bucket as u16, u64::from(self.counts[bucket])));
+        zeros.chain(others).filter(|(_, count)| *count > 0)
     }
 
     fn clear(&mut self) {
         if self.first <= self.last {
             self.counts[self.first..=self.last].fill(0);
         }
-        (self.first, self.last) = (BUCKETS, 0);
+        (self.zeros, self.first, self.last) = (0, BUCKETS, 0);
     }
 }
 
@@ -105,8 +108,12 @@ impl TimesBySlot {
     /// Adds a time to a group.
     #[inline(always)]
     pub fn add_time(&mut self, group: usize, time: Nanos) {
-        let bucket = bucket_of(time);
         let open = &mut self.open[group];
+        if time == 0 {
+            open.zeros += 1;
+            return;
+        }
+        let bucket = bucket_of(time);
         if open.counts.is_empty() {
             open.counts.resize(BUCKETS, 0);
         }
