@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 import tcpcast
 
@@ -37,3 +38,40 @@ def test_scalable_flow_waits_a_millisecond_and_shares_by_coupling(
     # larger k marks the scalable flow more often.
     share = scalable["goodput_bps"] / (scalable["goodput_bps"] + classic["goodput_bps"])
     assert 0.45 < share < 0.65 if coupling == 2 else share < 0.35
+
+
+@pytest.mark.parametrize("ecn", ["ect1", "ect0", None])
+def test_unresponsive_traffic_harms_the_queue_of_its_codepoint(ecn: str | None) -> None:
+    """RFC 9332, section 4.2.3: overload of either queue is limited by drops of both."""
+    messages: dict[str, Any] = {"kind": "messages", "size": "1500B", "interval": "0.2ms"}
+    flows = {"route": ["line"], "delay": "5ms"}
+    tables: dict[str, Any] = {
+        "link": {"line": {"rate": "40mbit", "buffer": "1000pkt", "queue": "dualpi2"}},
+        "class": [
+            *(flows | {"name": name, "flows": 1, "tcp": {"stack": name}} for name in _STACKS),
+            flows | {"name": "udp", "flows": 1},
+        ],
+        "traffic": {"kind": "bulk"},
+        "run": {"duration": "20s", "warmup": "5s"},
+    }
+    tables["class"][2]["traffic"] = messages | ({} if ecn is None else {"ecn": ecn})
+    (answer,) = tcpcast.run(tcpcast.Scenario.from_dict(tables), ["packet"])
+    table = answer.tables["by_link_class"]
+    prague, cubic, udp = (
+        {key: column[table["class"] == name].item() for key, column in table.items()}
+        for name in (*_STACKS, "udp")
+    )
+    overloaded, other = (prague, cubic) if ecn == "ect1" else (cubic, prague)
+    # 60 Mbit/s on a link of 40: the rest is dropped, and the delay is the target of 15 ms.
+    assert udp["loss_ratio"] == pytest.approx(1 / 3, abs=0.03)
+    assert udp["queue_delay_mean_s"] == pytest.approx(0.015, abs=0.001)
+    assert overloaded["queue_delay_mean_s"] == pytest.approx(0.015, abs=0.002)
+    assert other["queue_delay_p99_s"] < 0.008
+    # Nothing stalls, but little is left.
+    rates = np.array([prague["rate_bps"], cubic["rate_bps"]])
+    assert (rates > 10_000).all()
+    assert (rates < 2e6).all()
+    assert (udp["ecn_mark_ratio"] > 0) == (ecn == "ect1")
+
+
+_STACKS = ("prague", "linux-cubic")

@@ -108,6 +108,25 @@ def test_packets_of_each_class_on_each_link_add_up() -> None:
     }
 
 
+def test_percentiles_of_the_delay_of_each_class_on_a_link() -> None:
+    answer = simulate(home())
+    links, pairs = answer.tables["by_link"], answer.tables["by_link_class"]
+    for row, name in enumerate(links["link"]):
+        of = pairs["link"] == name
+        for percent in (50, 95, 99):
+            of_classes = pairs[f"queue_delay_p{percent}_s"][of]
+            assert of_classes.min() <= links[f"queue_delay_p{percent}_s"][row] <= of_classes.max()
+        assert (pairs["queue_delay_p50_s"][of] <= pairs["queue_delay_p99_s"][of]).all()
+    # The only class of a link has the delays of the link.
+    tables = home()
+    tables["class"] = [entry for entry in tables["class"] if entry["name"] == "upload"]
+    answer = simulate(tables)
+    for percent in (50, 95, 99):
+        key = f"queue_delay_p{percent}_s"
+        expected = by(answer, "by_link", "link", "up")[key]
+        assert by(answer, "by_link_class", "link", "up")[key] == pytest.approx(expected)
+
+
 def test_the_headline_link_is_chosen_by_name() -> None:
     answer = simulate(home(), probes__link="down")
     row = by(answer, "by_link", "link", "down")

@@ -5,7 +5,14 @@ from pathlib import Path
 
 import pytest
 from tcpcast.scenario import Scenario
-from tcpcast_papers.l4s.sets import CLASSIC_QUEUES, PAM, RTT_FAIRNESS, SETS, SIMULA
+from tcpcast_papers.l4s.sets import (
+    CLASSIC_QUEUES,
+    OVERLOAD,
+    PAM,
+    RTT_FAIRNESS,
+    SETS,
+    SIMULA,
+)
 from tcpcast_papers.published.cells import CellSet
 from tcpcast_papers.published.runs import PublishedRuns, SampleSizes
 
@@ -23,19 +30,25 @@ def test_tables_of_other_sets_are_read_from_a_folder(tmp_path: Path) -> None:
     simula = {"set": "mixed_rtt", "aqm": "dualpi2", "link_mbps": "40", "rate_ratio_d_over_r": "2"}
     for side, stack in (("d", "prague"), ("r", "cubic")):
         simula |= {f"n_{side}": "1", f"rtt_{side}_ms": "5", f"flow_{side}": stack}
-        simula[f"qdelay_ms_{side}_mean"] = "1"
+        simula |= {f"qdelay_ms_{side}_mean": "1", f"qdelay_ms_{side}_p99": "2"}
+    overload = simula | {"set": "overload", "udp_d_mbps": "140", "udp_r_mbps": "0"}
+    probes = [overload | {"probe": "tcp"}, overload | {"probe": "udp", "qdelay_ms_d_mean": "15"}]
     pam = {"group": "Prague vs Classic", "family": "cubic_ecn", "aqm": "FIFO", "buffer_bdp": "2"}
     pam |= {"rtt_ms": "10", "n_l4s": "1", "n_classic": "1", "prague_fallback": "0"}
     pam |= {"tput_mbps_mean": "50", "tput_ci95": "1", "srtt_mean_ms": "20", "srtt_ci95": "1"}
     for table, lines in (
-        (SIMULA.table, [simula, simula | {"n_r": ""}, simula | {"set": "overload"}]),
+        (SIMULA.table, [simula, simula | {"n_r": ""}, *probes]),
         (PAM.table, [pam | {"flow_cc": control} for control in ("prague", "cubic")]),
     ):
         with (tmp_path / table).open("w", newline="") as file:
-            writer = csv.DictWriter(file, lines[0])
+            writer = csv.DictWriter(file, lines[-1])
             writer.writeheader()
             writer.writerows(lines)
-    assert [len(cell.values) for cell in SIMULA.read([tmp_path])] == [3, 1]
+    assert [len(cell.values) for cell in SIMULA.read([tmp_path])] == [5, 2]
+    # Both lines of a run form one cell.
+    (cell,) = OVERLOAD.read([tmp_path])
+    assert [value.measured for value in cell.values] == [2, 1, 2, 1, 2, 15, 2]
+    assert cell.tables["class"][2]["traffic"]["ecn"] == "ect1"
     (cell,) = PAM.read([tmp_path])
     assert [value.measured for value in cell.values] == [50, 20, 50, 20]
 

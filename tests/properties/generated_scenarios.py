@@ -231,6 +231,7 @@ class Generator:
                 {"kind": "requests", "answer": size, "pause": pause, "flows": flows}
                 | choose([{}, {"fan_in": flows}, {"server_time": "5ms"}]),
                 {"kind": "messages", "size": choose(["60B", "1200B"]), "interval": "20ms"}
+                | choose([{}, {"ecn": "ect1"}])
                 | {"flows": flows},
                 {"kind": "ping", "interval": choose(["10ms", "100ms"]), "flows": flows},
                 {"kind": "stream", "rate": self._quantity(0.5, 8, "mbit"), "flows": flows},

@@ -1,9 +1,11 @@
 //! Packets: a length, a flow number, an ECN codepoint, and a token of the caller.
 
 use crate::time::Nanos;
+use serde::Deserialize;
 
 /// The ECN field of the IP header (RFC 3168, section 5).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Ecn {
     /// 00: not ECN-capable.
     #[default]

@@ -539,6 +539,12 @@ class Messages(_Flows):
     interval: TimeOrDistribution = Field(
         examples=["20ms"], description="time between messages: one time or a distribution"
     )
+    ecn: Annotated[Literal["ect0", "ect1"], Choice("codepoint")] | None = Field(
+        default=None,
+        examples=["ect1"],
+        description="ECN codepoint of the packets, which do not respond to marks; default: not "
+        "ECN-capable",
+    )
 
 
 class Ping(_Flows):

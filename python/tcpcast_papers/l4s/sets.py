@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from tcpcast_papers.kernel.agreement import AllowedDifference
 from tcpcast_papers.published.cells import Cell, CellSet, Lines, Value
 from tcpcast_papers.published.links import (
@@ -128,39 +130,57 @@ _SIMULA_QUEUES = {
 }
 
 
-def _queue_delay_ms(index: int) -> Callable[[Answer], float]:
-    return lambda answer: 1e3 * float(answer.tables["by_class"]["queue_delay_mean_s"][index])
+def _queue_delay_ms(name: str, statistic: str) -> Callable[[Answer], float]:
+    """Return a function that reads a queueing delay of a class at the bottleneck, ms."""
+
+    def read(answer: Answer) -> float:
+        table = answer.tables["by_link_class"]
+        (row,) = np.flatnonzero((table["class"] == name) & (table["link"] == "bottleneck"))
+        return 1e3 * float(table[f"queue_delay_{statistic}_s"][row])
+
+    return read
+
+
+def _queue_delays(line: dict[str, str], side: str, name: str) -> list[Value]:
+    """Return mean and p99 of the queueing delay of a side, measured for the class ``name``."""
+    return [
+        Value(
+            f"{statistic} queueing delay of class {name}",
+            "ms",
+            float(line[f"qdelay_ms_{side}_{statistic}"]),
+            AllowedDifference(0.15, absolute=0.3),
+            _queue_delay_ms(name, statistic),
+        )
+        for statistic in ("mean", "p99")
+    ]
 
 
 def _rate_ratio(answer: Answer) -> float:
-    first, second = answer.tables["by_class"]["goodput_bps"]
+    first, second = answer.tables["by_class"]["goodput_bps"][:2]
     return float(first) / float(second)
 
 
-def _simula(lines: Lines) -> Iterator[Cell]:
+def _rate_ratio_value(line: dict[str, str]) -> Value:
+    ratio = float(line["rate_ratio_d_over_r"])
+    return Value("rate ratio", "", ratio, AllowedDifference(0.1), _rate_ratio)
+
+
+def _simula_flows(line: dict[str, str], side: str) -> dict[str, Any]:
+    stack, ecn = _SIMULA_STACKS[line[f"flow_{side}"]]
+    half = f"{float(line[f'rtt_{side}_ms']) / 2:g}ms"
+    return flows(side, stack, int(line[f"n_{side}"]), delay=half, tcp={"ecn": ecn})
+
+
+def _mixed_rtts(lines: Lines) -> Iterator[Cell]:
     for line in lines:
         sides = [side for side in "dr" if int(line[f"n_{side}"] or 0) and line[f"rtt_{side}_ms"]]
         if line["set"] != "mixed_rtt" or not sides:
             continue
         rate = float(line["link_mbps"])
-        classes = []
-        for side in sides:
-            stack, ecn = _SIMULA_STACKS[line[f"flow_{side}"]]
-            half = f"{float(line[f'rtt_{side}_ms']) / 2:g}ms"
-            classes.append(flows(side, stack, delay=half, tcp={"ecn": ecn}))
-        values = [
-            Value(
-                f"queueing delay of class {side}",
-                "ms",
-                float(line[f"qdelay_ms_{side}_mean"]),
-                AllowedDifference(0.15, absolute=0.3),
-                _queue_delay_ms(index),
-            )
-            for index, side in enumerate(sides)
-        ]
+        classes = [_simula_flows(line, side) for side in sides]
+        values = [value for side in sides for value in _queue_delays(line, side, side)]
         if len(sides) == 2:
-            ratio = float(line["rate_ratio_d_over_r"])
-            values.insert(0, Value("rate ratio", "", ratio, AllowedDifference(0.1), _rate_ratio))
+            values.insert(0, _rate_ratio_value(line))
         rtts = tuple(line[f"rtt_{side}_ms"] if side in sides else "-" for side in "dr")
         yield Cell(
             (line["aqm"], line["flow_d"], rtts[0], line["flow_r"], rtts[1]),
@@ -178,12 +198,70 @@ SIMULA = CellSet(
     "Prague and CUBIC with ECN beside CUBIC and Reno, mixed RTTs",
     ("queue", "class d", "RTT d (ms)", "class r", "RTT r (ms)"),
     "dualpi2_simula.csv",
-    _simula,
+    _mixed_rtts,
     (
         "De Schepper, Albisser, Tilmans, Briscoe, Dual queue coupled AQM, arXiv 2209.01078: one "
         "flow of each class at 40 Mbit/s. Kernel 5.10 of L4STeam with Prague v0.6 of June 2021; "
-        "htb with the queue below it, fq at the hosts. The cells with unresponsive traffic are "
-        "left out.",
+        "htb with the queue below it, fq at the hosts.",
+    ),
+    _PACKAGE,
+)
+
+_UDP_PAYLOAD = 1472
+
+
+def _overload(lines: Lines) -> Iterator[Cell]:
+    # A line has the delays of the TCP packets or of the UDP packets of the same run.
+    runs: defaultdict[tuple[str, ...], dict[str, dict[str, str]]] = defaultdict(dict)
+    for line in lines:
+        if line["set"] == "overload":
+            keys = ("aqm", "flow_d", "flow_r", "udp_d_mbps", "udp_r_mbps")
+            runs[tuple(line[key] for key in keys)][line["probe"]] = line
+    for (aqm, flow_d, flow_r, *udp), of_probe in runs.items():
+        if "tcp" not in of_probe:
+            continue
+        line = of_probe["tcp"]
+        rate = float(line["link_mbps"])
+        side = "d" if float(udp[0]) else "r"
+        offered = max(map(float, udp))
+        datagrams: dict[str, Any] = {
+            "kind": "messages",
+            "size": "1500B",
+            "interval": f"{8 * _UDP_PAYLOAD / offered:.6g}us",
+        }
+        if side == "d":
+            datagrams["ecn"] = "ect1"
+        half = f"{float(line['rtt_d_ms']) / 2:g}ms"
+        classes = [_simula_flows(line, side) for side in "dr"]
+        unresponsive = {"name": "udp", "flows": 1, "route": ["bottleneck"], "delay": half}
+        values = [_rate_ratio_value(line)]
+        values += [value for of in "dr" for value in _queue_delays(line, of, of)]
+        if "udp" in of_probe:
+            values += _queue_delays(of_probe["udp"], side, "udp")
+        yield Cell(
+            (aqm, flow_d, flow_r, side, f"{offered:g}"),
+            f"{aqm}, UDP in class {side}",
+            network(
+                link(rate, **_SIMULA_QUEUES[aqm]),
+                [*classes, unresponsive | {"traffic": datagrams}],
+                warmup_s=20,
+                duration_s=60,
+            ),
+            tuple(values),
+            packets(max(rate, offered), 60),
+        )
+
+
+OVERLOAD = CellSet(
+    "Overload",
+    "Five flows of each class beside unresponsive UDP, DualPI2",
+    ("queue", "class d", "class r", "UDP in class", "UDP (Mbit/s)"),
+    "dualpi2_simula.csv",
+    _overload,
+    (
+        "The same source: 100 Mbit/s, RTT 10 ms, five flows of each class and UDP of 50 to 200 "
+        "Mbit/s that does not respond, with ECT(1) in class d and without ECN in class r; "
+        "drop_on_overload, drop_dequeue, classic_protection 10 %.",
     ),
     _PACKAGE,
 )
@@ -276,5 +354,5 @@ PAM = CellSet(
     _PACKAGE,
 )
 
-SETS: tuple[CellSet, ...] = (RTT_FAIRNESS, CLASSIC_QUEUES, SIMULA, PAM)
+SETS: tuple[CellSet, ...] = (RTT_FAIRNESS, CLASSIC_QUEUES, SIMULA, OVERLOAD, PAM)
 """All sets, in the order of the page."""

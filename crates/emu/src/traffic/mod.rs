@@ -233,6 +233,8 @@ pub struct TrafficNetwork {
     pub links: Vec<LinkRole>,
     /// Number of configured links.
     pub declared_links: u32,
+    /// Number of classes of flows.
+    pub classes: u32,
     /// Counters of the links.
     pub sums: NetworkSums,
 }
@@ -257,6 +259,7 @@ struct TallyConfig {
     flows: Vec<FlowRole>,
     links: Vec<LinkRole>,
     declared_links: u32,
+    classes: u32,
 }
 
 /// Duration of a run, and interval of its snapshots.
@@ -339,7 +342,8 @@ impl TrafficCommand {
         let capture = self.capture.map(|(side, file)| LinkCapture::new(side, &ports, file));
         let capture = capture.transpose().map_err(LinkError::Loop)?;
         let pairs = self.flows.iter().flat_map(flow_pairs).collect();
-        let TrafficNetwork { network: links, links: roles, declared_links, sums } = self.network;
+        let TrafficNetwork { network: links, links: roles, declared_links, classes, sums } =
+            self.network;
         let paths = SharedPaths::new(EmulatedPaths::new(links, ports, pairs, self.memory));
         let mut forwarding =
             ForwardingLoop::new(paths.clone(), devices).map_err(LinkError::Loop)?;
@@ -348,6 +352,7 @@ impl TrafficCommand {
             flows: self.flows.iter().map(role).collect(),
             links: roles,
             declared_links,
+            classes,
         });
         let mut observer = (tally.clone(), capture);
         let stop = StopHandle::new().map_err(LinkError::Loop)?;

@@ -132,8 +132,8 @@ pub(super) struct TrafficTally {
     now: Nanos,
     seen: Option<Instant>,
     last_now: Nanos,
-    /// Number of packets by queueing delay in steps, since the last snapshot: by link, and as the
-    /// last group the data packets of the headline link.
+    /// Number of packets by queueing delay in steps, since the last snapshot: one group per class of
+    /// each link, and as the last group the data packets of the headline link.
     pub waits: BTreeMap<(u32, u64), u64>,
     /// Number of times by kind in steps, since the last snapshot: three groups per class.
     pub times: BTreeMap<(u32, u64), u64>,
@@ -394,13 +394,15 @@ impl PacketObserver for SharedTally {
         let mut tally = self.lock_tally();
         let LinkRole { declared, is_headline, has_queue } = *tally.role(link);
         let step = of.waited / TIME_RESOLUTION;
+        let number = flow_and_end(packet).0;
+        let TallyConfig { declared_links, classes, .. } = tally.config;
         if has_queue {
-            *tally.waits.entry((declared, step)).or_default() += 1;
+            let group = declared * classes + u32::from(tally.config.flows[number].class);
+            *tally.waits.entry((group, step)).or_default() += 1;
         }
         if is_headline && tally.is_data(packet, bytes) {
-            let of_data = tally.config.declared_links;
-            *tally.waits.entry((of_data, step)).or_default() += 1;
-            let flow = &mut tally.flows[flow_and_end(packet).0];
+            *tally.waits.entry((declared_links * classes, step)).or_default() += 1;
+            let flow = &mut tally.flows[number];
             flow.passed += 1;
             flow.waited += of.waited;
             flow.marked += u64::from(of.marked);
@@ -458,6 +460,7 @@ mod tests {
             flows: kinds.iter().map(flow).collect(),
             links: vec![link(0), link(1)],
             declared_links: 2,
+            classes: 2,
         })
     }
 
@@ -530,7 +533,7 @@ mod tests {
         let FlowTally { sent, random_drops, dropped_elsewhere, .. } = counters.flows[1];
         assert_eq!((sent, random_drops, dropped_elsewhere), (1, 1, 1));
         let waits: Vec<_> = counters.waits.iter().map(|(key, count)| (*key, *count)).collect();
-        assert_eq!(waits, [((0, 3), 1), ((1, 1), 1), ((2, 3), 1)]);
+        assert_eq!(waits, [((1, 3), 1), ((3, 1), 1), ((4, 3), 1)]);
     }
 
     #[test]

@@ -59,6 +59,7 @@ impl NetworkBuilder {
             network,
             links: roles,
             declared_links: config.links.len() as u32,
+            classes: config.classes.len() as u32,
             sums: NetworkSums(Box::new(move |network, now| of_config.sums(network, now))),
         }
     }

@@ -10,6 +10,7 @@ use crate::random::mix_bits;
 use crate::traffic::{BulkStartTimes, Distribution, Traffic};
 use serde::Deserialize;
 use std::num::NonZeroU32;
+use tcpcast_link::Ecn;
 use tcpcast_tcp::modern::ModernTcpConfig;
 
 /// Instances of a link.
@@ -125,6 +126,8 @@ pub struct MessageTraffic {
     pub bytes: Distribution,
     /// Time between two messages, in seconds.
     pub interval: Distribution,
+    /// ECN codepoint of the packets; the messages do not respond to marks.
+    pub ecn: Ecn,
     /// Start times, in seconds.
     pub start: BulkStartTimes,
     /// Stop time in seconds.

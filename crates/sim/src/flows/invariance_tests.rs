@@ -13,6 +13,7 @@ use crate::queue::{LinkRate, TokenBucketConfig};
 use crate::traffic::{BulkStartTimes, Distribution, OnOffInitialState, SizeRounding, Traffic};
 use proptest::prelude::*;
 use std::num::{NonZeroU32, NonZeroU64};
+use tcpcast_link::Ecn;
 use tcpcast_tcp::modern::{HandshakeKind, Preset, Stack};
 
 fn queues() -> impl Strategy<Value = QueueConfig> {
@@ -65,6 +66,7 @@ fn traffics() -> impl Strategy<Value = FlowTraffic> {
     let messages = FlowTraffic::Messages(MessageTraffic {
         bytes: exponential(300.0),
         interval: exponential(0.05),
+        ecn: Ecn::NotEct,
         start: start(),
         stop: None,
     });

@@ -2,7 +2,7 @@
 
 use super::config::{LinkInstances, NetworkConfig};
 use super::flow::Flow;
-use crate::probe::{CLASS_CELLS, LINK_CELLS, SIZE_CELLS, TimeSeries};
+use crate::probe::{CLASS_CELLS, LINK_CELLS, SIZE_CELLS, TIME_HISTOGRAM_BYTES, TimeSeries};
 use std::mem::size_of;
 use tcpcast_net::{Link, LinkCounters};
 use tcpcast_tcp::modern::{Endpoint, OutstandingPacket};
@@ -44,8 +44,10 @@ pub fn estimate_network_bytes(config: &NetworkConfig, replications: u32) -> u64 
         + ENDS_BYTES
         + BYTES_PER_SOURCE
         + (config.probes.report_at.len() * size_of::<u32>()) as u64;
+    let histograms = (config.link_classes().len() * TIME_HISTOGRAM_BYTES) as u64;
     let per_link = BYTES_PER_LINK + classes * size_of::<LinkCounters>() as u64;
     let sums = SNAPSHOTS * (cells * size_of::<u64>()) as u64 + time_series as u64;
-    let each = sources * per_source + instances * per_link + sums + BYTES_PER_REPLICATION;
+    let each =
+        sources * per_source + instances * per_link + sums + histograms + BYTES_PER_REPLICATION;
     each.saturating_mul(u64::from(replications))
 }

@@ -23,6 +23,7 @@ mod parcel;
 mod sessions;
 mod setup;
 mod taps;
+mod wait_groups;
 mod wire;
 
 pub use config::{

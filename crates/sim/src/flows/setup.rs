@@ -6,6 +6,7 @@ use super::flow::{Flow, FlowClass, delayed_ends};
 use super::links::{NetworkLinks, RouteUser};
 use super::parcel::SERVER;
 use super::taps::Taps;
+use super::wait_groups::WaitGroups;
 use super::wire::{ClassHostDelay, FlowHeader, LinkRole, Wire};
 use super::{ClassArrivals, FlowSimulation, FlowTimer, MAX_CONCURRENT, Timers, counters};
 use crate::clock::{Nanos, seconds_to_nanos};
@@ -33,8 +34,10 @@ impl FlowSimulation {
         });
         let classes: Vec<_> =
             firsts.enumerate().map(|(index, first)| FlowClass::new(config, index, first)).collect();
-        let probes = Probes::of_network(&config.probes, count, config.links.len());
-        let mut wire = Wire::new(probes, host_delays(config, replication));
+        let wait_groups = WaitGroups::new(config);
+        let waits = wait_groups.count(config.links.len());
+        let probes = Probes::of_network(&config.probes, count, waits);
+        let mut wire = Wire::new(probes, wait_groups, host_delays(config, replication));
         wire.taps = Taps::new(config);
         wire.round_losses = config.round_loss.map(|rate| {
             let draws = RandomStream::for_entity(

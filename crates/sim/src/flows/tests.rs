@@ -10,6 +10,7 @@ use crate::queue::disciplines::{
 };
 use crate::traffic::{BulkStartTimes, Distribution, Traffic};
 use std::num::{NonZeroU32, NonZeroU64};
+use tcpcast_link::Ecn;
 use tcpcast_tcp::modern::{HandshakeKind, ModernTcpConfig, Preset, Stack};
 
 pub(super) const MBIT: u64 = 1_000_000;
@@ -363,6 +364,7 @@ fn messages_have_one_way_delays_and_pings_round_trips() {
     let messages = FlowTraffic::Messages(MessageTraffic {
         bytes: constant(250.0),
         interval: constant(0.02),
+        ecn: Ecn::NotEct,
         start: at_start(),
         stop: None,
     });
@@ -482,6 +484,7 @@ fn voice_tin_of_cake_keeps_marked_messages_short() {
         let calls = FlowTraffic::Messages(MessageTraffic {
             bytes: Distribution::Constant { value: 200.0 },
             interval: Distribution::Constant { value: 0.02 },
+            ecn: Ecn::NotEct,
             start: at_start(),
             stop: None,
         });

@@ -2,6 +2,7 @@
 
 use super::parcel::{CLIENT, Parcel, ParcelContent, Parcels, SERVER};
 use super::taps::Taps;
+use super::wait_groups::WaitGroups;
 use crate::clock::Nanos;
 use crate::jitter::HostProcessingDelay;
 use crate::probe::{CrossPacketEvent, Probes, TapPlace};
@@ -64,6 +65,7 @@ pub(crate) struct Wire {
     pub probes: Probes,
     pub parcels: Parcels,
     pub links: Vec<LinkRole>,
+    wait_groups: WaitGroups,
     /// The headline link if it has one instance, so that its queue length is recorded.
     pub recorded: Option<LinkId>,
     /// The packet that the current event delivers.
@@ -88,11 +90,16 @@ pub(crate) struct Wire {
 }
 
 impl Wire {
-    pub fn new(probes: Probes, host_delays: Vec<Option<ClassHostDelay>>) -> Self {
+    pub fn new(
+        probes: Probes,
+        wait_groups: WaitGroups,
+        host_delays: Vec<Option<ClassHostDelay>>,
+    ) -> Self {
         Self {
             probes,
             parcels: Parcels::default(),
             links: Vec::new(),
+            wait_groups,
             recorded: None,
             delivered: None,
             dropped: Vec::new(),
@@ -178,19 +185,23 @@ impl NetworkObserver<u32> for Wire {
     fn on_served(&mut self, link: LinkId, parcel: &u32, service: &Service) {
         let LinkRole { declared, is_headline, has_queue, is_policer } = *self.role(link);
         let Service { waited, marked, .. } = *service;
+        let Parcel { content, number, of, packets, is_data, .. } = *self.parcels.get(*parcel);
+        let is_cross = content == ParcelContent::Cross;
         if has_queue {
-            self.probes.link_waits.add_time(declared as usize, waited);
+            let group = match is_cross {
+                true => self.wait_groups.of_cross(declared),
+                false => self.wait_groups.of_class(declared, of.class()),
+            };
+            self.probes.link_waits.add_time(group, waited);
         }
-        let Parcel { content, number, .. } = *self.parcels.get(*parcel);
-        if content == ParcelContent::Cross {
+        if is_cross {
             let event = CrossPacketEvent::Carried { waited: Some(waited) };
             return self.probes.cross.count_event(number as usize, event);
         }
         if is_headline && self.taps.is_some() {
             self.report_at_headline(TapPlace::BottleneckOut, service.leaves, *parcel, marked);
         }
-        if is_headline && !is_policer && self.parcels.get(*parcel).is_data {
-            let Parcel { of, packets, .. } = *self.parcels.get(*parcel);
+        if is_headline && !is_policer && is_data {
             let info = TransmittedPacketInfo { waited, marked };
             for _ in 0..packets {
                 self.probes.count_transmitted_of_class(of.class(), info);

@@ -46,7 +46,9 @@ pub use replication_totals::ReplicationTotals;
 pub use sender_listener::SenderListener;
 pub use source_traces::{SequenceEvent, SequencePoint, SourceTraces, WindowPoint};
 pub use time_series::TimeSeries;
-pub use times_by_slot::{TIME_KINDS, TimeBucketCount, TimeKind, TimesBySlot, time_bucket_limits};
+pub use times_by_slot::{
+    TIME_HISTOGRAM_BYTES, TIME_KINDS, TimeBucketCount, TimeKind, TimesBySlot, time_bucket_limits,
+};
 pub use transfer_counters::{HandshakeSums, SizeIntervalTransfers, TransferCounters, TransferSums};
 
 use crate::clock::Nanos;
@@ -276,7 +278,9 @@ pub struct Probes {
     pub captures: Vec<SimulatedCapture>,
     /// Times of classes in a network of links: see [`Probes::add_time`].
     pub class_times: TimesBySlot,
-    /// Queueing delays on each link of a network.
+    /// Queueing delays on links of a network: one group per pair of link and class, in the order of
+    /// [`NetworkConfig::link_classes`](crate::flows::NetworkConfig::link_classes), then one per link for
+    /// its cross traffic.
     pub link_waits: TimesBySlot,
     size_bounds: Vec<u32>,
     finished: u64,
@@ -319,12 +323,12 @@ impl Probes {
         }
     }
 
-    /// Creates the probes of a network with `links` links.
+    /// Creates the probes of a network with `wait_groups` groups of queueing delays.
     #[must_use]
-    pub fn of_network(config: &ProbeConfig, classes: usize, links: usize) -> Self {
+    pub fn of_network(config: &ProbeConfig, classes: usize, wait_groups: usize) -> Self {
         Self {
             class_times: TimesBySlot::new(classes * TIME_KINDS.len()),
-            link_waits: TimesBySlot::new(links),
+            link_waits: TimesBySlot::new(wait_groups),
             ..Self::new(config, classes, 0)
         }
     }

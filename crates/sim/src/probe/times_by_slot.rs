@@ -22,6 +22,9 @@ const BUCKETS_PER_OCTAVE: usize = 1 << BUCKET_BITS;
 /// Number of buckets: up to 2^41 ns, 37 minutes; longer times count in the last bucket.
 const BUCKETS: usize = (41 - BUCKET_BITS as usize + 1) * BUCKETS_PER_OCTAVE;
 
+/// Bytes of the histogram of a group with times.
+pub const TIME_HISTOGRAM_BYTES: usize = BUCKETS * size_of::<u32>();
+
 #[inline]
 fn bucket_of(time: Nanos) -> usize {
     if time < BUCKETS_PER_OCTAVE as u64 {

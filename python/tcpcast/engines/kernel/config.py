@@ -345,6 +345,10 @@ def _find_unsupported_traffic(scenario: Scenario, group: Population) -> Iterator
                 "class, so they share this link; use traffic of kind on-off, or leave out its rate "
                 "and loss"
             )
+    if isinstance(traffic, Messages) and traffic.ecn is not None:
+        yield NotApplicable(
+            f"{where}.traffic.ecn: engine kernel sends messages without ECN; leave this key out"
+        )
     if isinstance(traffic, Messages) and (
         traffic.size.share_above(MAX_PACKET_BYTES) > 0
         or traffic.size.share_above(MIN_MESSAGE_BYTES - 1) < 1

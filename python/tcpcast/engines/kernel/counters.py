@@ -331,9 +331,10 @@ def find_warm_up_slots(scenario: Scenario, outcome: TrafficOutcome) -> tuple[int
 
 @dataclass(frozen=True, slots=True)
 class MeasuredNetwork:
-    """Emulated links: their number, the pairs of a link and a class on it, and the headline."""
+    """Emulated links: numbers of links and classes, pairs of a link and a class, the headline."""
 
     links: int
+    classes: int
     pairs: tuple[tuple[int, int], ...]
     headline: int
 
@@ -344,9 +345,24 @@ class MeasuredNetwork:
         pairs = itertools.product(range(len(config["links"])), range(len(used)))
         return cls(
             len(config["links"]),
+            len(used),
             tuple((link, index) for link, index in pairs if link in used[index]),
             config["headline"],
         )
+
+    def waits_of_pairs(self, counts: SlotCounts) -> SlotCounts:
+        """Replace the groups of queueing delays, a class on a link, by the numbers of pairs.
+
+        The data packets of the headline are left out, which are counted in the group of their pair.
+        """
+        slots, slot, group, bucket, count = counts
+        numbers = np.full(self.links * self.classes + 1, -1)
+        numbers[[link * self.classes + index for link, index in self.pairs]] = range(
+            len(self.pairs)
+        )
+        pair = numbers[group.astype(np.intp)]
+        kept = pair >= 0
+        return slots, slot[kept], pair[kept].astype(np.uint64), bucket[kept], count[kept]
 
     def headline_counter(self, rows: Floats, name: str) -> Floats:
         """Return a counter of the headline link in rows of all links, ``[snapshots]``."""
@@ -485,7 +501,9 @@ class MeasuredCounters:
         self.snapshot = Snapshot(
             *(self.units, totals, [], [], []),
             class_times=[collect_slot_counts(*one, "times") for one in cut],
-            link_waits=[collect_slot_counts(*one, "waits") for one in cut],
+            link_waits=[
+                self._network.waits_of_pairs(collect_slot_counts(*one, "waits")) for one in cut
+            ],
         )
 
     def estimates(self) -> Estimates:
@@ -526,7 +544,7 @@ class MeasuredCounters:
         counts: dict[int, int] = {}
         for snapshot in (snapshot for snapshots in runs for snapshot in snapshots):
             for group, steps, count in snapshot["waits"]:
-                if group == self._network.links:
+                if group == self._network.links * self._network.classes:
                     counts[steps] = counts.get(steps, 0) + count
         return counts
 

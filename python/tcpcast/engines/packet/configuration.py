@@ -233,6 +233,7 @@ def _routed_traffic_config(group: Population, start: tuple[float, float] | None)
             config["fan_in"] = traffic.fan_in
         case Messages():
             config = {"bytes": traffic.size.parameters(), "interval": traffic.interval.parameters()}
+            config["ecn"] = traffic.ecn or "not-ect"
         case Ping():
             config = {"bytes": traffic.size, "interval": traffic.interval.parameters()}
         case Stream():

@@ -255,8 +255,9 @@ class Snapshot:
     replication, the packets and the ON time (in nanoseconds) of each source. ``loss_events`` has
     the times of the loss events of all flows combined; None if there were too many to keep.
     ``goodputs`` has the counters of file goodput per slot and replication, ``class_times`` those of
-    RTTs, delays and latencies, and ``link_waits`` those of queueing delays on links. ``unfinished``
-    has the transfers in progress at the end, one entry per class.
+    RTTs, delays and latencies, and ``link_waits`` those of queueing delays: one group per entry of
+    ``units.link_classes``, then one per link for its cross traffic. ``unfinished`` has the
+    transfers in progress at the end, one entry per class.
     """
 
     units: BatchCounters
@@ -337,6 +338,39 @@ def estimate_time_percentiles(
         )
         for percent in percentages
     ]
+
+
+def time_percentiles_of_groups(
+    replications: Sequence[SlotCounts], groups: int, percentages: Sequence[int]
+) -> Floats:
+    """Return percentiles in seconds of the times of each group, ``[percentages, groups]``.
+
+    Without a time, the percentiles of a group are nan. Within a bucket, times are assumed to be
+    spread evenly.
+    """
+    result = np.full((len(percentages), groups), np.nan)
+    if not replications:
+        return result
+    limits = 1e-9 * np.array(_native.TIME_BUCKET_LIMITS_NS)
+    width = limits.size - 1
+    columns = [(group, bucket, count) for _, _, group, bucket, count in replications]
+    group, bucket, count = (np.concatenate(parts) for parts in zip(*columns, strict=True))
+    known = group < groups
+    cells, index = np.unique(
+        group[known].astype(np.int64) * width + bucket[known].astype(np.int64), return_inverse=True
+    )
+    counts = np.bincount(index, weights=count[known], minlength=cells.size)
+    below = np.concatenate(([0.0], np.cumsum(counts)))
+    firsts = np.searchsorted(cells, np.arange(groups + 1) * width)
+    totals = below[firsts[1:]] - below[firsts[:-1]]
+    filled = np.flatnonzero(totals)
+    for row, percent in enumerate(percentages):
+        wanted = below[firsts[filled]] + percent / 100 * totals[filled]
+        at = np.searchsorted(below, wanted, "left") - 1
+        at = np.clip(at, firsts[filled], firsts[filled + 1] - 1)
+        low, high = limits[cells[at] % width], limits[cells[at] % width + 1]
+        result[row, filled] = low + (high - low) * (wanted - below[at]) / counts[at]
+    return result
 
 
 def point_estimate(value: float) -> Estimate:

@@ -6,7 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tcpcast.engines.packet.counters import DROP_COUNTERS, estimate_time_percentiles
+from tcpcast.engines.packet.counters import (
+    DROP_COUNTERS,
+    estimate_time_percentiles,
+    time_percentiles_of_groups,
+)
 from tcpcast.engines.table_columns import estimate_columns
 from tcpcast.metrics import PERCENTAGES
 
@@ -38,11 +42,13 @@ def make_link_tables(scenario: Scenario, snapshot: Snapshot) -> dict[str, Table]
     for index in range(len(names)):
         cells = "carried_bytes", "capacity_bytes", "packet_ns"
         carried, capacity, packet_ns = (units.link_total(name, index) for name in cells)
-        waits = estimate_time_percentiles(snapshot.link_waits, [index], PERCENTAGES)
+        pairs = np.flatnonzero(of_link == index).tolist()
+        with_cross = [*pairs, of_link.size + index]
+        waits = estimate_time_percentiles(snapshot.link_waits, with_cross, PERCENTAGES)
         rows.append(
             {
                 "utilisation": units.share_of_capacity(carried, capacity),
-                **_estimate_losses_and_delay(units, np.flatnonzero(of_link == index).tolist()),
+                **_estimate_losses_and_delay(units, pairs),
                 **{f"queue_delay_p{p}_s": e for p, e in zip(PERCENTAGES, waits, strict=True)},
                 "queue_mean_pkts": units.ratio(
                     packet_ns, units.link("time_ns"), scale=1 / instances[index]
@@ -57,6 +63,11 @@ def make_link_tables(scenario: Scenario, snapshot: Snapshot) -> dict[str, Table]
             "ecn_mark_ratio": totals["marked"] / totals["transmitted"],
             "queue_delay_mean_s": 1e-9 * totals["waited_ns"] / totals["transmitted"],
         }
+    percentiles = time_percentiles_of_groups(snapshot.link_waits, of_link.size, PERCENTAGES)
+    shares |= {
+        f"queue_delay_p{percent}_s": row
+        for percent, row in zip(PERCENTAGES, percentiles, strict=True)
+    }
     groups = np.array([group.name for group in scenario.populations])
     packets = np.bincount(of_link, weights=totals["entered"], minlength=len(names))
     return {

@@ -7,7 +7,7 @@ use crate::flows::parcel::{CLIENT, Parcel, ParcelContent, SERVER};
 use crate::flows::wire::other_end;
 use crate::flows::{FlowSimulation, FlowTimer};
 use crate::probe::{ClassCell, TimeKind};
-use tcpcast_link::Packet;
+use tcpcast_link::{Ecn, Packet};
 use tcpcast_tcp::modern::Segment;
 
 /// Maximum length of a packet.
@@ -17,24 +17,26 @@ impl FlowSimulation {
     /// An end sends a message or ping, and schedules the next one.
     pub(in crate::flows) fn send_message(&mut self, flow: usize, end: usize) {
         let state = &mut self.flows[flow];
-        let (bytes, interval, content) = match &self.classes[state.record.class()].traffic {
+        let (bytes, interval, content, ecn) = match &self.classes[state.record.class()].traffic {
             FlowTraffic::Messages(messages) => {
                 let bytes = libm::round(messages.bytes.draw_value(&mut state.sizes));
                 let bytes = bytes.clamp(1.0, MAX_BYTES) as u32;
-                (bytes, &messages.interval, ParcelContent::Message)
+                (bytes, &messages.interval, ParcelContent::Message, messages.ecn)
             }
-            FlowTraffic::Ping(ping) => (ping.bytes, &ping.interval, ParcelContent::Ping),
+            FlowTraffic::Ping(ping) => {
+                (ping.bytes, &ping.interval, ParcelContent::Ping, Ecn::NotEct)
+            }
             _ => return,
         };
         let next = seconds_to_nanos(interval.draw_value(&mut state.off_times)).max(1);
         self.timers.set(FlowTimer::Application, flow, end, self.now + next);
         self.wire.probes.counters.add_to_class(state.record.class(), ClassCell::Messages, 1);
         let parcel = Parcel { sent_at: self.now, content, packets: 1, ..Parcel::default() };
-        self.send_parcel(flow, end, bytes, parcel);
+        self.send_parcel(flow, end, bytes, ecn, parcel);
     }
 
     /// Sends a packet that is no segment.
-    fn send_parcel(&mut self, flow: usize, end: usize, bytes: u32, parcel: Parcel) {
+    fn send_parcel(&mut self, flow: usize, end: usize, bytes: u32, ecn: Ecn, parcel: Parcel) {
         let state = &mut self.flows[flow];
         let record = &mut state.record;
         self.wire.probes.counters.add_to_class(record.class(), ClassCell::Sent, 1);
@@ -48,7 +50,7 @@ impl FlowSimulation {
             is_delayed: self.classes[record.class()].delays[other_end(end)],
             ..parcel
         };
-        let packet = Packet::new(token, flow_number(flow as u32, end), bytes);
+        let packet = Packet::new(token, flow_number(flow as u32, end), bytes).with_ecn(ecn);
         self.network.send(self.now, state.routes[end], packet, &mut self.wire);
     }
 
@@ -77,7 +79,7 @@ impl FlowSimulation {
         }
         if let FlowTraffic::Ping(ping) = self.traffic_of(flow) {
             let bytes = ping.bytes;
-            self.send_parcel(flow, SERVER, bytes, *parcel);
+            self.send_parcel(flow, SERVER, bytes, Ecn::NotEct, *parcel);
         }
     }
 
