@@ -22,7 +22,11 @@ PERCENTAGES = (50, 95, 99)
 PERCENTILE_TIMES: dict[str, tuple[str, tuple[str, ...]]] = {
     "rtt": ("TCP's RTT samples", ()),
     "delay": ("the one-way delay of messages and the RTT of pings", ("messages", "ping")),
-    "latency": ("the time of requests, or of the segments of a stream", ("requests", "stream")),
+    "latency": (
+        "the time of requests, of the segments of a stream, or of chunks from the write to the "
+        "read (`traffic.writes`)",
+        ("requests", "stream", "bulk"),
+    ),
 }
 """Times with percentiles: their meaning, and the traffic whose report begins with them."""
 

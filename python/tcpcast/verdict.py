@@ -316,6 +316,10 @@ def limit_of_answer(answer: Answer, scenario: Scenario) -> str:
     paced_pps = scenario.senders * tcp.max_rate_bps / (8 * scenario.payload_bytes)
     if values["send_rate_pps"] >= MIN_LIMITED_SHARE * paced_pps:
         return "pacing"
+    group = scenario.populations[0]
+    stepped_bps = scenario.senders * group.application_bps
+    if values.get("goodput_bps", 0.0) >= MIN_LIMITED_SHARE * stepped_bps:
+        return "reader" if group.stepped_key == "traffic.reads" else "application"
     buffers = tcp.max_window_bytes / scenario.payload_bytes
     window = scenario.senders * min(tcp.receiver_window, buffers)
     rtt = max(values.get("rtt_mean_s", 0.0), scenario.rtt_s)

@@ -44,7 +44,6 @@ REPORTED = Path(__file__).parent / "reported"
 WITHOUT_SCENARIO = {
     "receiver-dies-after-window-shrinks": "the receiver did not respond for the last 69 %",
     "gap-shown-by-pure-ack": "the path was silent, and the sender waited for the RTO 67 %",
-    "zero-window-probes-midstream": "read too slowly and closed the receive window",
     "rst-after-fin-loses-upload": "too short to show how often the application had no data",
 }
 """Captures with a limit that a scenario cannot have, and the reason in the error."""

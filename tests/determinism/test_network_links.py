@@ -27,6 +27,7 @@ MODERN: Config = {
     "handshake": "tls13",
     "ecn": False,
     "socket_buffers": "unlimited",
+    "nodelay": False,
     "virtual_flows": 1,
 }
 

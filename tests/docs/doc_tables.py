@@ -65,7 +65,7 @@ from tcpcast.scenario.probes import PacketCapture
 from tcpcast.scenario.return_path import ReturnLink
 from tcpcast.scenario.table import Table
 from tcpcast.scenario.tcp import STACKS, SocketBuffers
-from tcpcast.scenario.traffic import Messages, Ping, Requests, Stream
+from tcpcast.scenario.traffic import Messages, Ping, Reading, Requests, Stream, Writing
 
 TABLE = re.compile(r"(<!-- table: ([\w.-]+) -->\n)(.*?)(<!-- end of table -->)", re.DOTALL)
 
@@ -121,7 +121,7 @@ TABLES_OF_KEYS: dict[str, type[Table]] = {
         GilbertElliott, RestOfRound, OnOff, Bulk, Transfers, Arrivals, Tcp,
         TcpRules, MaxPlusRules, Run, Probes, PacketCapture, MeanField, FixedPoint, UserClass,
         PoissonCross, FgnCross, ParetoCross, TraceCross, Sweep, NetworkLink, Change, Site,
-        Requests, Messages, Ping, Stream, SocketBuffers,
+        Requests, Messages, Ping, Stream, SocketBuffers, Reading, Writing,
     )
 } | {table.__name__: table for table in AQM_TABLES.values()}  # fmt: skip
 """The tables of a scenario, by their names in its schema."""

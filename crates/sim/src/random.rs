@@ -33,6 +33,8 @@ pub enum StreamPurpose {
     CrossRoom = 11,
     /// Clock offset of a host at the start of a connection, and random draws of BBR.
     Connection = 12,
+    /// Reads and writes of applications in steps.
+    Application = 13,
     /// Times between the starts of transfers.
     Arrival = 16,
     /// Sizes of transfers that start at random times.

@@ -56,6 +56,12 @@ MAX_UNSCALED_WINDOW_BYTES = 65_535
 MOSTLY_CLOSED_WINDOW_RATIO = 0.5
 """If a window reached zero, and the sender sent less than this share of the largest window per RTT,
 the window was mostly smaller than its maximum."""
+MAX_SMALL_WINDOW_RATIO = 0.25
+"""Share of the largest window sent per RTT below which a window was mostly smaller, if the sender
+waited for it. Its announced value need not reach zero: the sender leaves the last bytes of a window
+unused that do not fill a packet."""
+MIN_WAITING_SHARE = 0.02
+"""Minimum share of the time in which the sender waited for such a window."""
 MIN_ZERO_WINDOWS_PER_RTT = 0.2
 """Minimum number of zero windows per round trip that indicates a slow receiver. A receiver that
 reads 50 kB every 100 ms causes 0.51."""
@@ -137,8 +143,11 @@ def has_slow_reader(gains: GainPredictor) -> Column:
         closed * gains.table["rtt_mean_s"] >= MIN_ZERO_WINDOWS_PER_RTT * gains.table["duration_s"]
     )
     smaller = _bytes_per_rtt(gains) < MOSTLY_CLOSED_WINDOW_RATIO * largest
+    small = (_bytes_per_rtt(gains) < MAX_SMALL_WINDOW_RATIO * largest) & (
+        gains.table["window_closed_s"] >= MIN_WAITING_SHARE * gains.table["duration_s"]
+    )
     always = (largest < 1) & (closed >= 0)  # a log of another program has no count
-    return np.asarray((closed > 0) & (often | smaller) | always)
+    return np.asarray((closed > 0) & (often | smaller) | (closed == 0) & small | always)
 
 
 def _bytes_per_rtt(gains: GainPredictor) -> Column:

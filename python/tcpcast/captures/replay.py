@@ -227,11 +227,6 @@ def _limit_without_scenario(table: Table) -> str:
                 f"the path was silent, and the sender waited for the RTO {share('share_timeout')} "
                 "of the time, but in a scenario, the path always responds"
             )
-        case "receiver_window" if has_slow_reader(GainPredictor.from_table(row))[0]:
-            return (
-                "the receiving application read too slowly and closed the receive window, but in "
-                "a scenario, applications read all data immediately"
-            )
     return ""
 
 
@@ -361,6 +356,22 @@ def _traffic_entries(stats: CaptureStats) -> Iterator[Entry]:
     )
     yield Entry("traffic", "kind", "bulk", "assumes that data were always available")
     yield Entry("traffic", "flows", stats.flows, why)
+    if _has_slow_reader(stats):
+        read_bps = round_to_digits(8 * stats.mean_flow_pps * stats.payload_bytes)
+        yield Entry(
+            "traffic",
+            "reads",
+            units.format_rate(read_bps),
+            "measured goodput of a flow, because the receiving application limits it",
+        )
+
+
+def _has_slow_reader(stats: CaptureStats) -> bool:
+    """Return True if the receiving application of most data closed the receive window."""
+    if stats.limit != "receiver_window":
+        return False
+    row = select_rows(stats.table, [largest_row_limited_by(stats.table, stats.limit)])
+    return bool(has_slow_reader(GainPredictor.from_table(row))[0])
 
 
 def _writes_per_file_and_off_s(stats: CaptureStats) -> tuple[int, float]:
@@ -515,6 +526,7 @@ def _is_window_ample(stats: CaptureStats) -> bool:
     """Return True if the announced window was never a limit; modern receivers auto-tune it."""
     return bool(
         stats.limit != "send_buffer"
+        and not _has_slow_reader(stats)
         and stats.packet_weighted_mean("w_max_pkts") * stats.payload_bytes
         >= MIN_AMPLE_WINDOW_RATIO * stats.packet_weighted_mean("flight_max_bytes")
     )

@@ -98,6 +98,12 @@ class EngineEntry:
         """Raise NotApplicable for packet sizes or links that the engine does not support."""
         if not self.any_packet_size:
             check_packet_sizes_are_equal("the model", scenario)
+        stepped = [group.stepped_key for group in scenario.populations if group.stepped_key]
+        if stepped and self.family != SIMULATION_FAMILY:
+            raise NotApplicable(
+                f"{stepped[0]}: the applications of the engine read and write at once",
+                Suggestion(engine="packet"),
+            )
         if scenario.links and not self.has_links:
             raise NotApplicable(
                 "the engine has one road for all packets, [network.bottleneck], but the scenario "

@@ -42,6 +42,7 @@ from tcpcast.scenario.traffic import (
     Messages,
     OnOff,
     Ping,
+    Reading,
     Traffic,
     Transfers,
 )
@@ -242,6 +243,24 @@ class Population:
     def has_start_or_stop(self) -> bool:
         """Whether ``start_s`` or ``stop_s`` limits when the flows send."""
         return self.start_s > 0.0 or math.isfinite(self.stop_s)
+
+    @property
+    def stepped_key(self) -> str:
+        """Key of an application that reads or writes in steps; "" if it does all at once."""
+        keys = (key for key in ("reads", "writes") if getattr(self.traffic, key, None) is not None)
+        return next((f"traffic.{key}" for key in keys), "")
+
+    @property
+    def application_bps(self) -> float:
+        """Largest rate of the payload of a flow that its applications allow; inf for no limit."""
+        reads, writes = (getattr(self.traffic, key, None) for key in ("reads", "writes"))
+        steps = []
+        if isinstance(reads, Reading):
+            steps.append((reads.size, reads.pause.mean_value()))
+        if writes is not None:
+            steps.append((writes.size.mean_value(), writes.gap.mean_value()))
+        rates = [8 * size / time_s for size, time_s in steps if time_s > 0]
+        return min([*rates, reads if isinstance(reads, float) else math.inf])
 
     @property
     def opens_connections(self) -> bool:

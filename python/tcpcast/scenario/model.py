@@ -22,6 +22,7 @@ from pydantic_core import InitErrorDetails
 from tcpcast import units
 from tcpcast.errors import ScenarioError, name_of
 from tcpcast.metrics import METRICS
+from tcpcast.scenario.applications import find_application_errors
 from tcpcast.scenario.aqm import ManagedQueue
 from tcpcast.scenario.changes import apply_changes, check_changes, copy_as_plain_tables
 from tcpcast.scenario.classes import (
@@ -296,7 +297,11 @@ class Scenario(Table):
             seen.add(entry.name)
             errors += [prepend_location(f, "class", index) for f in below]
         errors += find_network_errors(self)
-        yield from errors or [*find_route_errors(self), *find_cross_table_errors(self)]
+        yield from errors or [
+            *find_route_errors(self),
+            *find_cross_table_errors(self),
+            *find_application_errors(self),
+        ]
 
     # Cached, because each metric of each class uses it.
     @functools.cached_property

@@ -27,6 +27,8 @@ _LINUX: dict[str, Any] = {
     "ecn": False,
     "pacing": "internal",
     "socket_buffers": "unlimited",
+    "nodelay": False,
+    "notsent_lowat": "unlimited",
     "tso": "off",
     "gro": True,
     "host_noise": "0.1ms",

@@ -12,10 +12,12 @@ if TYPE_CHECKING:
 
     from pydantic_core import InitErrorDetails
 
-_MODERN_ONLY = {
-    *("timestamps", "handshake", "ecn", "pacing", "socket_buffers", "tso", "gro"),
-}
-"""Keys that only modern stacks have."""
+MODERN_ONLY_OPTIONS = (
+    *("timestamps", "ecn", "pacing", "socket_buffers", "nodelay", "notsent_lowat", "tso", "gro"),
+)
+"""Keys that only modern stacks have, except for the handshake."""
+
+_MODERN_ONLY = {*MODERN_ONLY_OPTIONS, "handshake"}
 
 _CLASSIC_VALUES = {*CLASSIC_ONLY, "ack_timeout", "idle_restart", "limited_transmit", "rules"}
 """Keys for which some or all values are supported only by classic stacks."""

@@ -37,7 +37,10 @@ Errors = Iterator[InitErrorDetails]
 """Errors at locations relative to a table."""
 
 _TAGS_WITHOUT_KEY = frozenset(
-    ("droptail", *("a-distribution", "a-list", "a-rule", "a-size", "a-rate", "a-bucket", "a-trace"))
+    (
+        *("droptail", "a-distribution", "a-list", "a-rule", "a-size", "a-rate", "a-bucket"),
+        *("a-trace", "a-table"),
+    )
 )
 """Tags of union members that have no selecting key (see ``pydantic.Tag``)."""
 

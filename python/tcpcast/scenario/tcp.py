@@ -25,6 +25,7 @@ from tcpcast.scenario.classic_tcp import PRESETS, RFC_DEFAULTS
 from tcpcast.scenario.modern_stacks import MULTCP, TFRC
 from tcpcast.scenario.modern_tcp import (
     DEFAULT_STACK,
+    MODERN_ONLY_OPTIONS,
     MODERN_PRESETS,
     TIMESTAMP_BYTES,
     drop_classic_keys,
@@ -34,6 +35,7 @@ from tcpcast.scenario.modern_tcp import (
 )
 from tcpcast.scenario.network import HEADER_BYTES
 from tcpcast.scenario.quantities import (
+    BYTES_SCHEMA,
     RATE_SCHEMA,
     TIME_SCHEMA,
     WINDOW_SCHEMA,
@@ -119,6 +121,12 @@ Pacing = Annotated[
     float | Literal["internal", "fq", "off"],
     *words_annotation(read_positive_rate, units.format_rate, RATE_SCHEMA, "internal", "fq", "off"),
     BeforeValidator(lambda value: "off" if value is False else value),
+]
+
+
+LowWater = Annotated[
+    int | Literal["unlimited"],
+    *words_annotation(units.parse_bytes, units.format_bytes, BYTES_SCHEMA, "unlimited"),
 ]
 
 
@@ -279,6 +287,18 @@ class Tcp(Table):
         description="maximum memory of the buffers of a socket, which grow with the rate: that of "
         "a version of Linux, a table { send, receive }, or unlimited",
     )
+    nodelay: StrictBool | None = Field(
+        default=None,
+        examples=[True],
+        description="send small packets at once (TCP_NODELAY) instead of while no other small "
+        "packet is unacknowledged (Nagle's algorithm)",
+    )
+    notsent_lowat: LowWater | None = Field(
+        default=None,
+        examples=["128KB"],
+        description="TCP_NOTSENT_LOWAT: a writing application waits while this many bytes are not "
+        "sent; or unlimited",
+    )
     tso: Annotated[Literal["off", "auto"], Choice("setting of segmentation offload")] | None = (
         Field(
             default=None,
@@ -375,11 +395,7 @@ class Tcp(Table):
             )
         else:
             instead = 'use stack = "linux-reno", or leave this key out'
-            absent = (
-                key
-                for key in ("timestamps", "ecn", "pacing", "socket_buffers", "tso", "gro")
-                if getattr(self, key) is not None
-            )
+            absent = (key for key in MODERN_ONLY_OPTIONS if getattr(self, key) is not None)
             yield from (
                 make_error_at(f"{self.stack} does not support this key; {instead}", key)
                 for key in absent
@@ -492,6 +508,19 @@ class Tcp(Table):
         else:
             send, window = _DEFAULT_WMEM, _MAX_WINDOW_BY_VERSION[self.socket_buffers]
         return min(send, window)
+
+    @property
+    def max_send_memory_bytes(self) -> int:
+        """Third value of ``tcp_wmem``, which limits an application that writes in chunks."""
+        if isinstance(self.socket_buffers, SocketBuffers):
+            return self.socket_buffers.send
+        return _DEFAULT_WMEM
+
+    @property
+    def has_finite_receive_buffer(self) -> bool:
+        """Whether the receiver advertises less when its application does not read."""
+        unlimited = self.socket_buffers is None or self.socket_buffers == "unlimited"
+        return not unlimited or math.isfinite(self.receiver_window)
 
     @property
     def has_loss_feedback(self) -> bool:

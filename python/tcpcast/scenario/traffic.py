@@ -42,6 +42,7 @@ from tcpcast.scenario.quantities import (
     Bytes,
     Duration,
     PositiveDuration,
+    PositiveRate,
     Rate,
     Size,
     integer_annotation,
@@ -187,6 +188,62 @@ def _zero_time() -> Constant[float]:
     return Constant[Duration].model_construct(distribution="constant", value=0.0)
 
 
+READ_BYTES_AT_RATE = 16 * 2**10
+"""Largest number of bytes of a read of an application that reads at a rate."""
+
+
+class Reading(Table):
+    """An application that reads from its socket, pauses, and reads again."""
+
+    size: Bytes = Field(
+        default=65_536,
+        examples=["64KiB"],
+        description="largest number of bytes of a read; default 64KiB",
+    )
+    pause: TimeOrDistribution = Field(
+        examples=["20ms"], description="time between two reads: one time or a distribution"
+    )
+
+    def _find_errors(self) -> Errors:
+        if self.size == 0:
+            yield make_error_at('must be at least "1B"; use "64KiB", for example', "size")
+
+
+class Writing(Table):
+    """An application that writes chunks to its socket, with gaps between them."""
+
+    size: BytesOrDistribution = Field(
+        examples=["100KB"], description="bytes of a chunk: a size or a distribution"
+    )
+    gap: TimeOrDistribution = Field(
+        examples=["50ms"],
+        description="time from the write of a whole chunk to the next write: one time or a "
+        "distribution",
+    )
+
+    def _find_errors(self) -> Errors:
+        if self.size.mean_value() < 1:
+            yield make_error_at('the mean must be at least "1B"; use a larger size', "size")
+
+
+def _get_reading_kind(value: object) -> str:
+    return "a-table" if isinstance(value, Mapping | Reading) else "a-rate"
+
+
+ReadingRule = Annotated[
+    Annotated[PositiveRate, Tag("a-rate")] | Annotated[Reading, Tag("a-table")],
+    Discriminator(_get_reading_kind),
+]
+
+_READS_FIELD: Any = Field(
+    default=None,
+    examples=["10mbit"],
+    description="how fast the receiving application reads: a rate, or a table with the size of a "
+    "read and the pause after it; by default it reads at once",
+)
+_NO_WRITES = {"writes": 'is only for kind = "bulk"; use kind = "bulk", or leave this key out'}
+
+
 class OnOff(Table):
     """Sources that alternate between an OFF time and sending a file.
 
@@ -198,6 +255,7 @@ class OnOff(Table):
         "arrivals": 'is only for kind = "transfers"; use kind = "transfers", or leave this key out',
         "count": 'is only for kind = "transfers"; use kind = "transfers", or replace count by '
         "run.transfers",
+        **_NO_WRITES,
     }
 
     kind: Literal["on-off"]
@@ -238,6 +296,7 @@ class OnOff(Table):
         examples=["equilibrium"],
         description="initial state of a source: the start of an OFF time, or equilibrium",
     )
+    reads: ReadingRule | None = _READS_FIELD
 
     @property
     def sources(self) -> int:
@@ -305,6 +364,13 @@ class Bulk(Table):
         examples=[{"distribution": "uniform", "low": "0s", "high": "1s"}],
         description="start times: a distribution, a list, uniform within one RTT, or iperf3: as "
         "iperf3 -P, which connects one flow after another and then starts all",
+    )
+    reads: ReadingRule | None = _READS_FIELD
+    writes: Writing | None = Field(
+        default=None,
+        examples=[{"size": "100KB", "gap": "50ms"}],
+        description="table with the chunks that the sending application writes; by default it "
+        "always has data",
     )
 
     @property
@@ -400,6 +466,7 @@ class Transfers(Table):
         "sources": "transfers have no number of sources; use count = 1000, or add arrivals",
         "flows": "transfers have no number of flows; use count = 1000, or add arrivals",
         "off": 'is only for kind = "on-off"; use kind = "on-off", or replace off by arrivals',
+        **_NO_WRITES,
     }
 
     kind: Literal["transfers"]
@@ -417,6 +484,7 @@ class Transfers(Table):
         examples=[{"distribution": "poisson", "rate": "20/s"}],
         description="random start times of transfers that share the network",
     )
+    reads: ReadingRule | None = _READS_FIELD
 
     @property
     def sizes(self) -> list[int] | None:

@@ -167,6 +167,36 @@ pub struct StreamTraffic {
     pub stop: Option<f64>,
 }
 
+/// Time between two reads of an application.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ReadPause {
+    /// The time that the bytes of the read take at this rate in bit/s.
+    RateBps(u64),
+    /// A time in seconds.
+    Time(Distribution),
+}
+
+/// An application that reads in steps.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReadingConfig {
+    /// Largest number of bytes of a read.
+    pub size: u64,
+    /// Time until the next read.
+    pub pause: ReadPause,
+}
+
+/// An application that writes in steps.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WritingConfig {
+    /// Bytes of a chunk.
+    pub size: Distribution,
+    /// Time from the write of a whole chunk to the next one, in seconds.
+    pub gap: Distribution,
+}
+
 /// Traffic of a class.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -231,6 +261,10 @@ pub struct FlowClassConfig {
     pub sends: SendingEnds,
     /// Traffic of each source.
     pub traffic: FlowTraffic,
+    /// Reads of files and endless data; `None` if each packet is read on arrival.
+    pub reading: Option<ReadingConfig>,
+    /// Writes of endless data; `None` if all data is written at the start.
+    pub writing: Option<WritingConfig>,
     /// TCP of both ends; `None` for messages and pings.
     pub tcp: Option<ModernTcpConfig>,
     /// Mean processing delay of each host per packet or timer; 0 for none.

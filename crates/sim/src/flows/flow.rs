@@ -1,7 +1,9 @@
 //! A flow: both ends of a connection, its routes, and its application.
 
 use super::apps::AppState;
-use super::config::{FlowClassConfig, FlowTraffic, NetworkConfig, SendingEnds};
+use super::config::{
+    FlowClassConfig, FlowTraffic, NetworkConfig, ReadingConfig, SendingEnds, WritingConfig,
+};
 use super::links::{allows_simultaneous_arrivals, unloaded_rtt};
 use super::parcel::{CLIENT, NOT_WANTED, SERVER};
 use crate::clock::{NEVER, Nanos};
@@ -114,6 +116,8 @@ pub(crate) struct OffloadRules {
 #[derive(Clone, Debug)]
 pub(crate) struct FlowClass {
     pub traffic: FlowTraffic,
+    pub reading: Option<ReadingConfig>,
+    pub writing: Option<WritingConfig>,
     /// TCP of each end.
     tcp: Option<[ModernTcpConfig; 2]>,
     /// Ends whose packets count as data.
@@ -136,7 +140,7 @@ impl FlowClass {
         let tcp = class.tcp.map(|tcp| {
             let simultaneous = allows_simultaneous_arrivals(config, index);
             let rtt = unloaded_rtt(config, index);
-            simultaneous.map(|simultaneous| tcp_of_end(tcp, class, rtt, simultaneous))
+            [SERVER, CLIENT].map(|end| tcp_of_end(tcp, class, rtt, end, simultaneous[end]))
         });
         let is_endless = !matches!(
             class.traffic,
@@ -152,6 +156,8 @@ impl FlowClass {
         };
         Self {
             traffic: class.traffic.clone(),
+            reading: class.reading.clone(),
+            writing: class.writing.clone(),
             tcp,
             sends: data_ends(class),
             packet_bytes: class.packet_bytes,
@@ -169,6 +175,22 @@ impl FlowClass {
     #[inline(always)]
     pub fn tcp(&self, end: usize) -> Option<&ModernTcpConfig> {
         self.tcp.as_ref().map(|tcp| &tcp[end])
+    }
+
+    /// Whether an application reads or writes in steps instead of at once.
+    #[inline(always)]
+    pub fn has_stepped_application(&self) -> bool {
+        self.reading.is_some() || self.writing.is_some()
+    }
+
+    /// Whether the application of an end reads in steps.
+    pub fn reads_in_steps(&self, end: usize) -> bool {
+        self.reading.is_some() && self.sends[SERVER + CLIENT - end]
+    }
+
+    /// Numbers of received bytes for which the applications of a new flow wait.
+    pub fn first_wanted_bytes(&self) -> [u64; 2] {
+        [SERVER, CLIENT].map(|end| if self.reads_in_steps(end) { 0 } else { NOT_WANTED })
     }
 
     /// Whether the flows send one stream of data instead of files.
@@ -228,11 +250,19 @@ fn tcp_of_end(
     mut tcp: ModernTcpConfig,
     class: &FlowClassConfig,
     rtt: Nanos,
+    end: usize,
     simultaneous: bool,
 ) -> ModernTcpConfig {
+    let sends = data_ends(class);
+    if class.writing.is_none() || !sends[end] {
+        tcp.stack.socket = None;
+    }
     let receiving = &mut tcp.stack.receiving;
     if receiving.reading == ApplicationReading::EachPacket && simultaneous {
         receiving.reading = ApplicationReading::EachInstant;
+    }
+    if class.reading.is_some() && sends[SERVER + CLIENT - end] {
+        receiving.reading = ApplicationReading::OnRequest;
     }
     tcp.syn_bytes = class.ack_bytes;
     tcp.rtt = rtt;

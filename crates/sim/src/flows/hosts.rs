@@ -219,6 +219,7 @@ impl FlowSimulation {
         if state.stopped && !endpoint.is_finished() {
             return;
         }
+        let mut is_writable = false;
         if endpoint.may_transmit() {
             let sink = &mut FlowSink {
                 network: &mut self.network,
@@ -237,9 +238,13 @@ impl FlowSimulation {
             if sink.burst.is_some() {
                 sink.send_burst();
             }
+            is_writable = class.writing.is_some() && endpoint.take_writable();
         }
         let class = class_of(&state.record);
         state.ends[end].set_timers(&mut self.timers, flow, end, &self.wire, class);
+        if is_writable {
+            self.on_writable(flow, end);
+        }
     }
 
     /// Counts dropped packets.

@@ -28,8 +28,8 @@ mod wire;
 
 pub use config::{
     CrossStreamConfig, FlowClassConfig, FlowTraffic, LinkChangeConfig, LinkInstances,
-    MessageTraffic, NetworkConfig, NetworkLinkConfig, PingTraffic, RequestTraffic, SendingEnds,
-    SiteConfig, StreamTraffic, TimedChange,
+    MessageTraffic, NetworkConfig, NetworkLinkConfig, PingTraffic, ReadPause, ReadingConfig,
+    RequestTraffic, SendingEnds, SiteConfig, StreamTraffic, TimedChange, WritingConfig,
 };
 
 pub use links::{NetworkLinks, RouteSet, RouteUser};

@@ -72,7 +72,7 @@ impl FlowSimulation {
         let ends: Vec<usize> = [SERVER, CLIENT].into_iter().filter(|end| sends[*end]).collect();
         self.start_connection(flow, &ends);
         for end in ends {
-            self.write(flow, end, bytes);
+            self.write_file(flow, end, bytes);
             if closes {
                 self.close_stream(flow, end);
             }
@@ -124,10 +124,19 @@ impl FlowSimulation {
                 let size = state.size;
                 self.wire.probes.record_file_start(self.now, &mut state.record, size);
             }
-            self.write(flow, end, bytes);
+            self.write_file(flow, end, bytes);
             if closes {
                 self.close_stream(flow, end);
             }
+        }
+    }
+
+    /// Writes the bytes of a file, or the first chunk of an application that writes in steps.
+    fn write_file(&mut self, flow: usize, end: usize, bytes: u64) {
+        if self.classes[self.flows[flow].record.class()].writing.is_some() {
+            self.begin_chunks(flow, end);
+        } else {
+            self.write(flow, end, bytes);
         }
     }
 

@@ -154,9 +154,14 @@ impl FlowSimulation {
         let stream = |purpose| RandomStream::for_entity(seed, self.replication, number, purpose);
         let is_traced = self.config.probes.traced.contains(&number);
         let record = SourceRecord::new(class as u16, of_class.packet_bytes, is_traced);
-        let app = AppState::new(&of_class.traffic, index, index - of_class.first);
+        let in_class = index - of_class.first;
+        let stepped =
+            of_class.has_stepped_application().then(|| stream(StreamPurpose::Application));
+        let app = AppState::new(&of_class.traffic, index, in_class, stepped);
+        let wanted = of_class.first_wanted_bytes();
         let streams = [StreamPurpose::OffTime, StreamPurpose::Size, StreamPurpose::Connection];
-        self.flows.push(Flow::new(record, routes, route_set, streams.map(stream), app));
+        let flow = Flow::new(record, routes, route_set, streams.map(stream), app);
+        self.flows.push(Flow { wanted, ..flow });
         self.wire.seen.push(0);
         let class = &self.config.classes[class];
         let client = class.client_host(index as u32, member);

@@ -130,6 +130,9 @@ impl NetworkConfig {
 /// Maximum receiver window in packets; `u32::MAX` if it grows.
 fn max_window(tcp: &ModernTcpConfig) -> u32 {
     let receiving = &tcp.stack.receiving;
+    if let Some(memory) = receiving.memory {
+        return (memory.max_window() / u64::from(tcp.stack.mss)).try_into().unwrap_or(u32::MAX);
+    }
     let packets = receiving.buffer / u64::from(tcp.stack.mss);
     if receiving.window_growth > 0 { u32::MAX } else { packets.try_into().unwrap_or(u32::MAX) }
 }

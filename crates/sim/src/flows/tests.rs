@@ -72,6 +72,8 @@ pub(super) fn class(
         gro: true,
         sends: SendingEnds::Server,
         traffic,
+        reading: None,
+        writing: None,
         tcp: uses_tcp.then(|| tcp(Preset::LinuxCubic)),
         host_noise: 100,
         host: None,

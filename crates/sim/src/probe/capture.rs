@@ -95,6 +95,8 @@ pub struct CapturedHeader {
     pub data: Option<(u32, u32)>,
     /// Acknowledgement number.
     pub ack: Option<u32>,
+    /// Receive window in bytes, if it may differ from the largest one of the connection.
+    pub window: Option<u32>,
     /// Flags other than ACK.
     pub flags: u8,
     /// ECN codepoint of the IP header (RFC 3168, section 5).
@@ -127,6 +129,7 @@ impl CapturedHeader {
             options,
             data: Some((segment.seq as u32, segment.len)),
             ack: Some(segment.ack as u32),
+            window: u32::try_from(segment.window).ok(),
             flags: flag(flags.fin, FIN)
                 | flag(flags.ece, ECE)
                 | flag(flags.cwr, CWR)
@@ -307,6 +310,7 @@ impl SegmentWriter {
             let options = SynOptions { mss: mss as u16, window_scale, sack_permitted: class.sack };
             segment.options.syn = Some(options);
         } else {
+            let window = shown.window.map_or(window, |shown| shown.min(window));
             segment.window = window.div_ceil(1 << window_scale).min(65_535) as u16;
         }
         let headers = segment.encode_headers();

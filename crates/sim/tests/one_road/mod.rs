@@ -216,6 +216,8 @@ impl Road<'_> {
             gro: true,
             sends: SendingEnds::Server,
             traffic: FlowTraffic::Files(class.traffic.clone()),
+            reading: None,
+            writing: None,
             tcp: Some(tcp),
             host_noise: class.host_noise,
             host: None,

@@ -310,11 +310,12 @@ impl ScriptRunner {
         }
         let reports_unread = self.application.options.get("TCP_INQ").is_some_and(|&on| on != 0);
         let is_null = call.argument(1) == "NULL";
+        let now = self.now;
         let connection = self.open_connection(call)?;
         if is_null && connection.receiver().readable_bytes() > 0 {
             return Ok(CallResult::Fails("EFAULT"));
         }
-        let result = match connection.read(max) {
+        let result = match connection.read(now, max) {
             Ok(Some(bytes)) => CallResult::Returns(bytes as i64),
             Ok(None) => return Ok(CallResult::Blocks),
             Err(error) => CallResult::Fails(error_name(error)),

@@ -137,10 +137,10 @@ impl Connection {
         connection
     }
 
-    /// Creates a closed connection of a simulated application: writes never block, and windows are
-    /// neither limited nor rounded by their field.
+    /// Creates a closed connection of a simulated application: writes block only if the stack has
+    /// options of a socket, and windows are neither limited nor rounded by their field.
     pub(super) fn of_simulation(now: Nanos, stack: &Stack, seed: u64) -> Self {
-        Self {
+        let mut connection = Self {
             sender: Sender::new(now, FIRST_BYTE, seed, stack),
             receiver: Receiver::new(FIRST_BYTE, stack),
             stack: *stack,
@@ -161,7 +161,12 @@ impl Connection {
             receive_closed: false,
             last_data_received: 0,
             wakeups: Wakeups::default(),
+        };
+        if let Some(options) = stack.socket {
+            connection.sender.set_socket_state(Some(Box::new(SocketState::new())));
+            connection.set_options(options);
         }
+        connection
     }
 
     /// Replaces a simulated connection by a closed one in the same memory.
@@ -182,6 +187,8 @@ impl Connection {
             self.stack.receiving.initial_window(),
             &self.stack,
         );
+        self.sender.note_ack_for_socket(self.stack.receiving.initial_window());
+        self.sender.grow_send_buffer(&self.stack);
         self.sender.init_window_update_seq(FIRST_BYTE);
         self.receiver.on_established(Some(rtt), None);
     }
@@ -255,6 +262,35 @@ impl Connection {
         self.sender.write_bytes(now, bytes, &self.stack, probe);
     }
 
+    /// The application of a simulated connection writes up to `bytes`; returns how many the send
+    /// buffer accepts.
+    pub(super) fn write_to_buffer(
+        &mut self,
+        now: Nanos,
+        bytes: u64,
+        probe: &mut impl SenderProbe,
+    ) -> u64 {
+        self.sender.write_to_socket(now, bytes, WriteFlags::default(), &self.stack, probe)
+    }
+
+    /// The application reads up to `max` bytes of those that have arrived in order; returns how
+    /// many.
+    pub(super) fn read_available(&mut self, now: Nanos, max: u64) -> u64 {
+        let bytes = self.receiver.readable_bytes().min(max);
+        if bytes > 0 {
+            self.receiver.on_read(now, bytes, &self.stack);
+        }
+        bytes
+    }
+
+    /// Whether a new packet is short although more data follows, because the receiver's window ends.
+    pub(super) fn splits_packet(&self, sent: &PacketToSend) -> bool {
+        sent.sending == SendReason::New
+            && sent.len > 0
+            && sent.len < self.stack.mss
+            && self.sender.unsent_bytes() > 0
+    }
+
     /// The application writes up to `bytes`; returns how many the send buffer accepts.
     pub fn write(
         &mut self,
@@ -276,10 +312,9 @@ impl Connection {
 
     /// The application reads up to `max` bytes; returns how many, 0 at the end of the stream, and
     /// [`None`] if it must wait.
-    pub fn read(&mut self, max: u64) -> Result<Option<u64>, SocketError> {
-        let bytes = self.receiver.readable_bytes().min(max);
+    pub fn read(&mut self, now: Nanos, max: u64) -> Result<Option<u64>, SocketError> {
+        let bytes = self.read_available(now, max);
         if bytes > 0 {
-            self.receiver.on_read(bytes, &self.stack);
             return Ok(Some(bytes));
         }
         if let Some(error) = self.error.take() {
@@ -543,7 +578,8 @@ impl Connection {
     /// method next.
     #[inline(always)]
     pub(super) fn poll_run(&mut self, now: Nanos, segment: &mut Segment) -> Option<FullPacketRun> {
-        if self.is_opening() {
+        // The buffers of a socket determine its packets.
+        if self.is_opening() || self.stack.socket.is_some() {
             return None;
         }
         let mut run = self.sender.transmit_full_packet_run(now, &mut self.closing, &self.stack)?;

@@ -122,6 +122,39 @@ impl Endpoint {
         });
     }
 
+    /// The application writes up to `bytes`; returns how many the send buffer accepts.
+    pub fn write_to_buffer(
+        &mut self,
+        now: Nanos,
+        bytes: u64,
+        tcp: &ModernTcpConfig,
+        probe: &mut impl TcpProbe,
+    ) -> u64 {
+        let accepted = self.call_with_probe(probe, |connection, probe| {
+            connection.write_to_buffer(now, bytes, probe)
+        });
+        // An upper bound, because a later write may fill the last packet of this one.
+        let packets = u32::try_from(accepted.div_ceil(u64::from(tcp.stack.mss)));
+        self.size = self.size.saturating_add(packets.unwrap_or(u32::MAX)).min(u32::MAX - 1);
+        accepted
+    }
+
+    /// Whether space in a full send buffer has become free since the last call.
+    pub fn take_writable(&mut self) -> bool {
+        self.connection.take_wakeups().writable
+    }
+
+    /// The application reads up to `max` bytes; returns how many.
+    pub fn read(&mut self, now: Nanos, max: u64) -> u64 {
+        self.connection.read_available(now, max)
+    }
+
+    /// Bytes of the other end's application that this end's application has read.
+    #[must_use]
+    pub fn read_bytes(&self, tcp: &ModernTcpConfig) -> u64 {
+        self.received_bytes(tcp).saturating_sub(self.connection.receiver().readable_bytes())
+    }
+
     /// The application closes the stream behind the data it has written.
     pub fn close_after_burst(&mut self) {
         self.connection.close_after_burst();
@@ -209,6 +242,8 @@ impl Endpoint {
         let mut outcome = SegmentOutcome { has_new_data: is_new && segment.len > 0, opened: false };
         if self.is_opening {
             self.on_opening_segment(now, segment, tcp, probe, &mut outcome);
+            // The library of the session reads its messages at once.
+            self.connection.read_available(now, u64::MAX);
         }
         outcome
     }
@@ -375,6 +410,9 @@ impl Endpoint {
                     (number, packet_kind(sent.sending))
                 }
             };
+            if sent.is_some_and(|sent| self.connection.splits_packet(&sent)) {
+                self.size = self.size.saturating_add(1).min(u32::MAX - 1);
+            }
             if kind == PacketKind::Retransmission {
                 self.recovery.report_retransmission(now, sink);
             }

@@ -101,6 +101,7 @@ const LINUX: Stack = Stack {
     ecn: false,
     bounded_send_buffer: true,
     max_send_buffer: u64::MAX,
+    socket: None,
     offload: true,
     idle_restart: true,
     no_delay: false,

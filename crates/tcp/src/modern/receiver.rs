@@ -277,7 +277,10 @@ impl Receiver {
             self.read = self.reassembly.data_end();
         }
         if self.tuning.is_some() {
-            self.grow_buffer(now, data.timestamps, stack);
+            self.measure_rtt(now, data.timestamps);
+            if stack.receiving.reading != ApplicationReading::OnRequest {
+                self.grow_buffer(now, stack);
+            }
         }
     }
 
@@ -406,17 +409,46 @@ impl Receiver {
     }
 
     /// The application reads; the window update may be sent.
-    pub fn on_read(&mut self, bytes: u64, stack: &Stack) {
+    pub fn on_read(&mut self, now: Nanos, bytes: u64, stack: &Stack) {
         self.read = (self.read + bytes).min(self.reassembly.data_end());
-        let space = self.space(stack);
-        let room = self.read + space;
+        if self.tuning.is_some() {
+            self.grow_buffer(now, stack);
+        }
         let waits = self.due.time_if_in_future().is_some();
         let drained = self.readable_bytes() == 0;
-        let reopens = self.allowed < self.next_expected() + u64::from(self.largest)
-            && room >= self.next_expected() + space / 2;
+        let reopens = self.is_window_update_due(stack);
         if (waits && bytes > 0 && self.read_causes_ack(drained)) || reopens {
             self.due = AckDueTime::NOW;
         }
+    }
+
+    /// End of the window that the free space allows, or 0 if a smaller part of the buffer is free
+    /// than Linux's `__tcp_select_window` advertises: silly window avoidance of the receiver.
+    fn selected_window_end(&mut self, stack: &Stack) -> u64 {
+        let (space, next) = (self.space(stack), self.next_expected());
+        let end = self.read + space;
+        if stack.receiving.delayed_acks != AckDelayRule::Linux {
+            return end;
+        }
+        let free = end.saturating_sub(next);
+        if free < space / 2 {
+            self.delay.quick = 0;
+        }
+        if free < (space / 16).max(u64::from(self.largest).min(space)) { 0 } else { end }
+    }
+
+    /// Whether the application has freed so much space that the sender must know: in Linux's
+    /// `tcp_cleanup_rbuf` twice the advertised window, otherwise half of the buffer (RFC 9293,
+    /// section 3.8.6.2.2).
+    fn is_window_update_due(&mut self, stack: &Stack) -> bool {
+        let (space, next) = (self.space(stack), self.next_expected());
+        if stack.receiving.delayed_acks != AckDelayRule::Linux {
+            return self.allowed < next + u64::from(self.largest)
+                && self.read + space >= next + space / 2;
+        }
+        let advertised = self.receive_window();
+        let window = self.selected_window_end(stack).saturating_sub(next);
+        2 * advertised <= space && window > 0 && window >= 2 * advertised
     }
 
     /// Data is sent and carries an acknowledgement, so none is due. Replaces `sacks`. The connection is
@@ -481,7 +513,10 @@ impl Receiver {
     /// Sends an acknowledgement of all in-order data.
     #[inline(always)]
     fn send_cumulative_ack(&mut self, stack: &Stack) -> CumulativeAck {
-        let room = self.read + self.space(stack);
+        let room = match stack.receiving.reading {
+            ApplicationReading::OnRequest => self.selected_window_end(stack),
+            _ => self.read + self.space(stack),
+        };
         self.allowed = self.allowed.max(room);
         let ack = self.cumulative_ack(stack);
         self.acknowledged = self.next_expected();

@@ -273,3 +273,38 @@ fn rfc_8257_section_3_2_change_of_marks_is_acked_immediately() {
     let echoes: Vec<_> = acks.iter().map(|ack| (ack.ack, ack.ece)).collect();
     assert_eq!(echoes, [(17_001, false), (18_001, true)]);
 }
+
+/// A receiver of `packets` full packets, whose application reads on request.
+fn unread(packets: u64) -> (Receiver, Stack) {
+    let mut stack = Preset::LinuxCubic.stack();
+    stack.receiving.reading = ApplicationReading::OnRequest;
+    stack.receiving.buffer = 16 * u64::from(stack.mss);
+    stack.receiving.window_growth = 0;
+    let mut receiver = Receiver::new(1, &stack);
+    for number in 0..packets {
+        arrive(&mut receiver, 0, data(1 + number * 1448, 1448), &stack);
+    }
+    (receiver, stack)
+}
+
+#[test]
+fn linux_tcp_cleanup_rbuf_updates_the_window_when_it_has_doubled() {
+    let (mut receiver, stack) = unread(16);
+    assert_eq!(receiver.window_end() - receiver.next_expected(), 0);
+    receiver.on_read(1, 1447, &stack);
+    assert!(receiver.poll_ack(&stack).is_none(), "less than a packet is free");
+    receiver.on_read(2, 1, &stack);
+    assert_eq!(receiver.poll_ack(&stack).map(|ack| ack.window), Some(1448));
+    receiver.on_read(3, 1447, &stack);
+    assert!(receiver.poll_ack(&stack).is_none(), "the window would be less than twice as large");
+    receiver.on_read(4, 1, &stack);
+    assert_eq!(receiver.poll_ack(&stack).map(|ack| ack.window), Some(2 * 1448));
+}
+
+#[test]
+fn linux_tcp_select_window_does_not_advertise_a_small_part_of_the_buffer() {
+    let (mut receiver, stack) = unread(16);
+    receiver.on_read(1, 1000, &stack);
+    receiver.make_ack_due();
+    assert_eq!(receiver.poll_ack(&stack).map(|ack| ack.window), Some(0));
+}

@@ -1,6 +1,7 @@
 //! Rules of a stack, as options.
 
 use super::cc::{AnyCongestionControl, CongestionControlKind, ControlRules, WindowGrowthUnit};
+use super::socket_state::SocketOptions;
 use crate::packet_kind::TIMESTAMP_BYTES;
 use tcpcast_link::time::Nanos;
 
@@ -214,6 +215,9 @@ pub struct Stack {
     /// Maximum of the data in the send buffer, in bytes: third value of `tcp_wmem`, without the
     /// memory that buffers of segmentation offload need beside their data.
     pub max_send_buffer: u64,
+    /// Options of the sending socket if its application waits for space in the send buffer; [`None`]
+    /// if the buffer accepts all data.
+    pub socket: Option<SocketOptions>,
     /// Packets are sent in chunks, and a partial chunk may wait: Linux's segmentation offload.
     pub offload: bool,
     /// The window is halved per RTO of idle time, down to the initial window, and shrinks while the

@@ -4,6 +4,7 @@ use super::cc::CongestionControlKind;
 use super::handshake::HandshakeKind;
 use super::presets::Preset;
 use super::send_buffer::data_of_send_buffer;
+use super::socket_state::{SendBufferSize, SocketOptions};
 use super::stack::{
     AckDelayRule, BufferMemory, PacingCondition, PacingRules, ReceiverRules, ReorderingThreshold,
     Stack,
@@ -87,6 +88,8 @@ enum SocketBuffersOption {
     Bytes { send: u64, receive: u64 },
 }
 
+/// Second value of `tcp_wmem`.
+const INITIAL_WMEM: u64 = 16_384;
 /// Third value of `tcp_wmem` by default.
 const DEFAULT_WMEM: u64 = 4 << 20;
 
@@ -100,6 +103,27 @@ impl SocketBuffersOption {
             Self::Bytes { send, receive } => {
                 Some((send, BufferMemory { max: receive, ..BufferMemory::LINUX_6_18 }))
             }
+        }
+    }
+}
+
+/// Options of a socket whose application waits for space in the send buffer.
+#[derive(Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SocketOption {
+    /// Third value of `tcp_wmem`, in bytes.
+    send_buffer: u64,
+    /// `TCP_NOTSENT_LOWAT`, in bytes.
+    notsent_lowat: Option<u64>,
+}
+
+impl SocketOption {
+    fn options(self) -> SocketOptions {
+        let initial = INITIAL_WMEM.min(self.send_buffer);
+        SocketOptions {
+            send_buffer: SendBufferSize::Growing { initial, max: self.send_buffer },
+            notsent_lowat: self.notsent_lowat.unwrap_or(u64::MAX),
+            ..SocketOptions::default()
         }
     }
 }
@@ -135,6 +159,9 @@ pub(super) struct StackOptions {
     ecn: bool,
     pacing: PacingOption,
     socket_buffers: SocketBuffersOption,
+    /// `None` if the send buffer accepts all data.
+    socket: Option<SocketOption>,
+    nodelay: bool,
     /// Used only by MulTCP.
     virtual_flows: NonZeroU16,
 }
@@ -158,6 +185,8 @@ impl From<StackOptions> for ModernTcpConfig {
             timestamps: options.timestamps,
             ecn: options.ecn,
             pacing: options.pacing_rules(),
+            no_delay: options.nodelay,
+            socket: options.socket.map(SocketOption::options),
             max_send_buffer: options
                 .socket_buffers
                 .memory()

@@ -58,6 +58,8 @@ _KERNEL_FIXED_KEYS = {
     "tso": ("tso", "the hosts of engine kernel send single packets"),
     "gro": ("gro", "the hosts of engine kernel receive single packets"),
     "socket_buffers": ("socket_buffers", "the buffers of engine kernel are large enough"),
+    "nodelay": ("nodelay", "the applications of engine kernel write all data at once"),
+    "notsent_lowat": ("notsent_lowat", "the applications of engine kernel write all data at once"),
     "pacing": ("pacing", "the hosts of engine kernel have neither fq nor a limit of the rate"),
 }
 """TCP keys that the kernel determines: attribute, key, and the kernel's behaviour."""

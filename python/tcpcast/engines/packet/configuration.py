@@ -23,7 +23,16 @@ from tcpcast.scenario.distributions import Distribution
 from tcpcast.scenario.loss import RestOfRound
 from tcpcast.scenario.queue import FairQueue
 from tcpcast.scenario.rate import TokenBucket
-from tcpcast.scenario.traffic import Bulk, FlowTraffic, Messages, Ping, Requests, Stream
+from tcpcast.scenario.traffic import (
+    READ_BYTES_AT_RATE,
+    Bulk,
+    FlowTraffic,
+    Messages,
+    Ping,
+    Reading,
+    Requests,
+    Stream,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -111,6 +120,7 @@ def runs_on_links(scenario: Scenario) -> bool:
         isinstance(group.traffic, FlowTraffic)
         or group.tcp.control == "prague"
         or group.tcp.tso == "auto"
+        or group.stepped_key
         for group in scenario.populations
     )
 
@@ -216,6 +226,8 @@ def _routed_class_config(
         "gro": group.tcp.gro is not False,
         "sends": group.sends,
         "traffic": _routed_traffic_config(group, start),
+        "reading": _reading_config(group),
+        "writing": _writing_config(group),
         "tcp": None if is_without_tcp(group) else _tcp_config(group)["modern"],
         "host_noise_ns": max(
             to_nanoseconds(group.tcp.host_noise_s), TIE_NOISE_NS if is_tied else 0
@@ -246,6 +258,22 @@ def _routed_traffic_config(group: Population, start: tuple[float, float] | None)
         case _:
             return traffic_config(group, start)
     return {traffic.kind: config | _start_and_stop_config(group)}
+
+
+def _reading_config(group: Population) -> Config | None:
+    reads = getattr(group.traffic, "reads", None)
+    if reads is None:
+        return None
+    if isinstance(reads, Reading):
+        return {"size": reads.size, "pause": {"time": reads.pause.parameters()}}
+    return {"size": READ_BYTES_AT_RATE, "pause": {"rate-bps": max(1, round(reads))}}
+
+
+def _writing_config(group: Population) -> Config | None:
+    writes = getattr(group.traffic, "writes", None)
+    if writes is None:
+        return None
+    return {"size": writes.size.parameters(), "gap": writes.gap.parameters()}
 
 
 def jitter_config(jitter: Jitter | None) -> Config | None:
@@ -357,6 +385,8 @@ def _tcp_config(group: Population) -> Config:
                 else tcp.pacing or "internal"
             ),
             "socket_buffers": _socket_buffers_config(tcp),
+            "socket": _socket_config(group),
+            "nodelay": bool(tcp.nodelay),
             "virtual_flows": tcp.virtual_flows or 1,
         }
         if tcp.is_modern
@@ -369,6 +399,17 @@ def _socket_buffers_config(tcp: Tcp) -> str | Config:
     if isinstance(buffers, str):
         return buffers
     return {"bytes": {"send": buffers.send, "receive": buffers.receive}}
+
+
+def _socket_config(group: Population) -> Config | None:
+    """Return the options of a socket whose application writes in chunks."""
+    if group.stepped_key and getattr(group.traffic, "writes", None) is not None:
+        lowat = group.tcp.notsent_lowat
+        return {
+            "send_buffer": group.tcp.max_send_memory_bytes,
+            "notsent_lowat": None if lowat in (None, "unlimited") else lowat,
+        }
+    return None
 
 
 def _common_tcp_config(tcp: Tcp) -> Config:

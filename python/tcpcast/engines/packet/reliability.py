@@ -873,7 +873,7 @@ def _can_reach_steady_state(group: Population) -> bool:
 def _is_limited_without_loss(
     scenario: Scenario, group: Population, snapshot: Snapshot, answer: Answer, index: int
 ) -> bool:
-    """Return True if a class sends as fast as its windows, its pacing or the links allow."""
+    """Return True if a class sends as fast as its windows, pacing, applications or links allow."""
     seconds = snapshot.units.measured_s
     if not seconds:
         return False
@@ -889,7 +889,8 @@ def _is_limited_without_loss(
     if utilisation is not None and utilisation.value >= MIN_FULL_SHARE:
         return True
     paced_pps = group.count * group.tcp.max_rate_bps / (8 * group.payload_bytes)
-    return rate >= MIN_FULL_SHARE * min(scenario.path(group).capacity_pps, paced_pps)
+    stepped_pps = group.count * group.application_bps / (8 * group.payload_bytes)
+    return rate >= MIN_FULL_SHARE * min(scenario.path(group).capacity_pps, paced_pps, stepped_pps)
 
 
 def _some_flows_text(some: int, flows: int) -> str:

@@ -2,11 +2,14 @@
 
 mod messages;
 mod requests;
+mod stepped;
 mod stream;
 
 use super::FlowSimulation;
 use super::config::FlowTraffic;
+use crate::random::RandomStream;
 use requests::RequestState;
+use stepped::SteppedState;
 use stream::StreamState;
 
 /// State of the application of a flow.
@@ -21,18 +24,30 @@ pub(crate) enum AppState {
     },
     /// Requests and answers.
     Requests(RequestState),
+    /// Files and endless data whose applications read or write in steps.
+    Stepped(Box<SteppedState>),
     /// Segments for a player.
     Stream(StreamState),
 }
 
 impl AppState {
-    /// State of flow `flow`, which is at `in_class` of its class.
-    pub fn new(traffic: &FlowTraffic, flow: usize, in_class: usize) -> Self {
+    /// State of flow `flow`, which is at `in_class` of its class. With `stepped` random numbers,
+    /// applications read or write in steps.
+    pub fn new(
+        traffic: &FlowTraffic,
+        flow: usize,
+        in_class: usize,
+        stepped: Option<RandomStream>,
+    ) -> Self {
+        if let Some(draws) = stepped {
+            return Self::Stepped(Box::new(SteppedState::new(draws)));
+        }
         match traffic {
             FlowTraffic::Files(_) => Self::Files,
             FlowTraffic::Messages(_) | FlowTraffic::Ping(_) => Self::Messages { stopped: false },
             FlowTraffic::Requests(requests) => {
-                Self::Requests(RequestState::new(flow - in_class % requests.fan_in.get() as usize))
+                let fan_in = requests.fan_in.get() as usize;
+                Self::Requests(RequestState::new(flow - in_class % fan_in))
             }
             FlowTraffic::Stream(_) => Self::Stream(StreamState::default()),
         }
@@ -44,6 +59,7 @@ impl AppState {
             Self::Files => (),
             Self::Messages { stopped } => *stopped = true,
             Self::Requests(requests) => requests.stop(),
+            Self::Stepped(stepped) => stepped.stop(),
             Self::Stream(stream) => stream.stop(),
         }
     }
@@ -56,6 +72,7 @@ impl FlowSimulation {
         match &self.flows[flow].app {
             AppState::Requests(_) => self.on_request_or_answer(flow, end),
             AppState::Stream(_) => self.on_segment_or_request(flow, end),
+            AppState::Stepped(_) => self.on_data_for_stepped(flow, end),
             AppState::Files | AppState::Messages { .. } => (),
         }
     }
@@ -66,6 +83,7 @@ impl FlowSimulation {
         match &self.flows[flow].app {
             AppState::Requests(_) => self.on_request_timer(flow, end),
             AppState::Stream(_) => self.on_stream_timer(flow, end),
+            AppState::Stepped(_) => self.on_stepped_timer(flow, end),
             AppState::Messages { stopped: false } => self.send_message(flow, end),
             AppState::Files | AppState::Messages { stopped: true } => (),
         }

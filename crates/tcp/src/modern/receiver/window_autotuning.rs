@@ -63,9 +63,9 @@ impl WindowAutotuning {
 }
 
 impl Receiver {
-    /// Lets the buffer grow after data was read.
+    /// Measures the round-trip time for the growth of the buffer.
     #[inline(never)]
-    pub(super) fn grow_buffer(&mut self, now: Nanos, stamps: Option<Timestamps>, stack: &Stack) {
+    pub(super) fn measure_rtt(&mut self, now: Nanos, stamps: Option<Timestamps>) {
         let Some(tuning) = &mut self.tuning else { return };
         match stamps {
             Some(stamps) if stamps.echo != 0 => {
@@ -74,6 +74,12 @@ impl Receiver {
             }
             _ => tuning.rtt = self.srtt,
         }
+    }
+
+    /// Lets the buffer grow after data was read.
+    #[inline(never)]
+    pub(super) fn grow_buffer(&mut self, now: Nanos, stack: &Stack) {
+        let Some(tuning) = &mut self.tuning else { return };
         let more = tuning.grow(now, self.read, stack);
         self.growth += more;
     }
