@@ -64,7 +64,7 @@ def test_bursts_of_hosts_overflow_buffers_of_short_paths(  # noqa: PLR0917 - one
     path = {"rtt": rtt, "rate": rate, "buffer": buffer, "loss": loss, "stack": stack}
     question = ask_path(path, packet=True)
     formula = "cubic-response" if stack == "linux-cubic" else "pftk"
-    seconds = 20 if rate == "1gbit" else 4
+    seconds = 20 if rate == "1gbit" else 40 if loss == "0.1%" else 4
     if loss == "0.01%" and rate != "10gbit":
         seconds = 60 * int(rtt.removesuffix("ms"))  # several hundred losses
     scenario = question.scenario.with_changes({"run.duration": f"{seconds}s"})

@@ -57,8 +57,8 @@ def test_goodput_counts_payload_bytes(queue: str) -> None:
     )
     answer = tcpcast.run(scenario, ["packet"])["packet"]
     assert answer["goodput_bps"] == pytest.approx(answer["goodput_pps"] * 8 * 148, rel=1e-9)
-    # SYN-ACK, the file and FIN: 40, 200 and 52 bytes.
-    busy = answer["goodput_pps"] * 8 * (40 + 200 + 52) / RATE
+    # SYN-ACK, the file and FIN: 52, 200 and 52 bytes.
+    busy = answer["goodput_pps"] * 8 * (52 + 200 + 52) / RATE
     assert answer["utilisation"] == pytest.approx(busy, rel=0.02)
 
 

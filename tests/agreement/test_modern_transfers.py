@@ -25,7 +25,7 @@ LOSSLESS = [
 
 
 def make_scenario(rtt: str, rate: str, sizes: list[int], loss: str = "0%", **tcp: Any) -> Scenario:
-    count = 1 if loss == "0%" else 1000 if max(sizes) < 1000 else 80
+    count = 1 if loss == "0%" else 1000 if max(sizes) < 1000 else 320
     return Scenario.from_dict(
         {
             "network": {"rtt": rtt, "bottleneck": {"rate": rate, "buffer": "1bdp", "loss": loss}},

@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 import tcpcast
 from tcpcast import Answer
-from tcpcast.engines.packet.configuration import runs_on_links
 from tcpcast.scenario import Scenario
 
 
@@ -26,11 +25,6 @@ def make_scenario(loss: str = "0%", **tcp: Any) -> Scenario:
 def simulate(loss: str = "0%", **tcp: Any) -> Answer:
     (answer,) = tcpcast.run(make_scenario(loss, **tcp), ["packet"])
     return answer
-
-
-def test_scenario_with_bursts_runs_on_links() -> None:
-    assert runs_on_links(make_scenario(tso="auto"))
-    assert not runs_on_links(make_scenario(tso="off"))
 
 
 @pytest.mark.parametrize("gro", [True, False])

@@ -66,7 +66,7 @@ def test_formula_of_tfrc_uses_the_timeout_of_its_equation() -> None:
 @pytest.mark.parametrize("rtt", ["20ms", "60ms", "200ms"])
 @pytest.mark.parametrize("loss", ["0.1%", "1%", "5%"])
 def test_error_of_the_formula_is_as_stated(rtt: str, loss: str) -> None:
-    changes = {"network.rtt": rtt, "network.bottleneck.loss": loss, "run.replications": 2}
+    changes = {"network.rtt": rtt, "network.bottleneck.loss": loss, "run.replications": 4}
     scenario = make_scenario("tfrc", flows=4).with_changes(changes)
     formula, packet = tcpcast.run(scenario, ["pftk-approx", "packet"])
     # Stated are 13 % below to 2 % above, with an interval of about 3 %.

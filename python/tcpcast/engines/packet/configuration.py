@@ -23,16 +23,7 @@ from tcpcast.scenario.distributions import Distribution
 from tcpcast.scenario.loss import RestOfRound
 from tcpcast.scenario.queue import FairQueue
 from tcpcast.scenario.rate import TokenBucket
-from tcpcast.scenario.traffic import (
-    READ_BYTES_AT_RATE,
-    Bulk,
-    FlowTraffic,
-    Messages,
-    Ping,
-    Reading,
-    Requests,
-    Stream,
-)
+from tcpcast.scenario.traffic import Bulk, Messages, Ping, Requests, Stream
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -116,12 +107,8 @@ def make_configuration(
 
 def runs_on_links(scenario: Scenario) -> bool:
     """Return True if the simulator runs a scenario on links and routes instead of one road."""
-    return bool(scenario.links) or any(
-        isinstance(group.traffic, FlowTraffic)
-        or group.tcp.control == "prague"
-        or group.tcp.tso == "auto"
-        or group.stepped_key
-        for group in scenario.populations
+    return bool(scenario.links) or all(
+        group.tcp.is_modern or is_without_tcp(group) for group in scenario.populations
     )
 
 
