@@ -7,7 +7,7 @@ import { simulate, sums } from "./playground.js";
 const NS = 1e9;
 const MOST_PACKETS = 1_500_000; // about a second
 const MOST_SECONDS = 120;
-const NO_LIMIT = 2 ** 32 - 1;
+const ACK_BYTES = 40; // the RTT includes the transmission time of such an acknowledgement
 
 // Fields: name, label, unit, start value, least and largest value; an empty field means no limit.
 export const FIELDS = [
@@ -25,22 +25,22 @@ export function requestFor(template, values) {
   const request = structuredClone(template);
   const { config } = request;
   const [rttNs, bps] = [values.rtt * 1e6, Math.round(values.rate * 1e6)];
-  const onLinkNs = 8 * (config.packet_bytes + config.ack_bytes) / bps * NS;
-  const seconds = runSeconds(values, config.packet_bytes);
-  config.bottleneck_bps = bps;
-  config.buffer_pkts = Math.max(1, Math.ceil(values.buffer * rttNs / NS * bps / 8 / config.packet_bytes - 1e-9));
-  config.loss = values.loss > 0 ? { model: { packet: { bernoulli: values.loss / 100 } }, at: "before" } : null;
+  const flows = config.classes[0];
+  const link = config.links[config.headline];
+  const [packetNs, ackNs] = [flows.packet_bytes, ACK_BYTES].map((bytes) => 8 * bytes / bps * NS);
+  const seconds = runSeconds(values, flows.packet_bytes);
+  link.rate.constant = bps;
+  link.limit_pkts = Math.max(1, Math.ceil(values.buffer * rttNs / NS * bps / 8 / flows.packet_bytes - 1e-9));
+  link.loss = values.loss > 0 ? { model: { bernoulli: values.loss / 100 }, at: "before" } : null;
   config.warmup_ns = Math.round(seconds / 4 * NS);
   request.until_ns = Math.round(seconds * NS);
-  const flows = config.classes[0];
-  flows.sources = values.flows;
+  flows.flows = values.flows;
   flows.traffic.bulk.start.times = Array(values.flows).fill(0);
-  flows.forward_ns = flows.back_ns = Math.max(0, Math.round((rttNs - onLinkNs) / 2));
-  const window = values.window && Math.max(1, Math.floor(values.window * 1024 / flows.tcp.modern.mss));
-  for (const tcp of [config.tcp, flows.tcp]) {
-    tcp.receiver_window = window ?? NO_LIMIT;
-    tcp.modern.receiver_window = window ?? null;
-  }
+  const oneWayNs = Math.max(0, (rttNs - packetNs - ackNs) / 2);
+  flows.delay_ns = Math.round(oneWayNs);
+  flows.back_delay_ns = Math.round(oneWayNs + ackNs);
+  const { modern } = flows.tcp;
+  modern.receiver_window = values.window && Math.max(1, Math.floor(values.window * 1024 / modern.mss));
   return request;
 }
 
@@ -73,7 +73,7 @@ export function results(template, values, answer) {
     ["Link busy", amount(link.busy_ns / link.time_ns, "%")],
     ["Mean queueing delay", amount(flows.waited_ns / Math.max(1, flows.passed) / NS, "s")],
     ["Packets lost in the queue", amount(flows.queue_drops / Math.max(1, flows.arrived), "%")],
-    ["Bandwidth-delay product", `${Number((bdp / 1000).toPrecision(3))} kB, ${Math.round(bdp / template.config.packet_bytes)} packets`],
+    ["Bandwidth-delay product", `${Number((bdp / 1000).toPrecision(3))} kB, ${Math.round(bdp / template.config.classes[0].packet_bytes)} packets`],
   ];
   if (values.size) {
     const time = timeOf(answer, values.size * 1e6, mss);

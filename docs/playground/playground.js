@@ -80,7 +80,7 @@ function windowsAndQueue({ config, facts, answer }) {
   const flows = config.probes.traced;
   const windows = flows.map((flow) => ({ name: flows.length > 1 ? `window of flow ${flow + 1}` : "window", values: windowAt(answer.windows, flow, times) }));
   const queue = { name: "queue", values: slots.map(meanQueue) };
-  return overTime(times, [...windows, queue], "Packets", { "bandwidth-delay product": bdp(config, facts), buffer: config.buffer_pkts });
+  return overTime(times, [...windows, queue], "Packets", { "bandwidth-delay product": bdp(config, facts), buffer: headline(config).limit_pkts });
 }
 
 function goodputs({ config, facts, answer }) {
@@ -91,10 +91,11 @@ function goodputs({ config, facts, answer }) {
     const bits = (slot) => 8 * (facts.payload_bytes * slot.change[column("delivered")] - slot.change[column("lacking_bytes")]);
     return { name, values: slots.map((slot) => bits(slot) / slot.seconds / 1e6) };
   });
-  return overTime(slots.map((slot) => slot.end), series, "Goodput (Mbit/s)", { link: config.bottleneck_bps / 1e6 });
+  return overTime(slots.map((slot) => slot.end), series, "Goodput (Mbit/s)", { link: headline(config).rate.constant / 1e6 });
 }
 
-const bdp = (config, facts) => (config.bottleneck_bps * facts.rtt_s) / (8 * config.packet_bytes);
+const headline = (config) => config.links[config.headline];
+const bdp = (config, facts) => (headline(config).rate.constant * facts.rtt_s) / (8 * config.classes[0].packet_bytes);
 const total = (classes, cell) => classes.reduce((sum, each) => sum + each[cell], 0);
 const delay = (classes) => total(classes, "waited_ns") / Math.max(1, total(classes, "passed")) * NS;
 
@@ -116,7 +117,7 @@ const SENTENCES = {
     return `The flow sends ${brief(rate)} packets/s in this run; by formula: ${named.join(", ")}.${dagger}`;
   },
   "buffer-sizing": ({ config, link, classes }) =>
-    `With a buffer of ${config.buffer_pkts} packets, the link is busy for ${(100 * link.busy_ns / link.time_ns).toFixed(1)} % of the time; the queue delays a packet by ${amount(delay(classes), "s")} on average, and ${amount(total(classes, "queue_drops") / total(classes, "arrived"), "%")} of the packets are lost.`,
+    `With a buffer of ${headline(config).limit_pkts} packets, the link is busy for ${(100 * link.busy_ns / link.time_ns).toFixed(1)} % of the time; the queue delays a packet by ${amount(delay(classes), "s")} on average, and ${amount(total(classes, "queue_drops") / total(classes, "arrived"), "%")} of the packets are lost.`,
   "cubic-and-bbr": ({ facts, link, classes }) => {
     const rates = classes.map((each) => 8 * (facts.payload_bytes * each.delivered - each.lacking_bytes) / (link.time_ns * NS));
     const named = facts.classes.map((name, at) => `${name} gets ${amount(rates[at], "bit/s")}`);

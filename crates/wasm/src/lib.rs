@@ -7,8 +7,9 @@
 
 use serde::{Deserialize, Serialize};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use tcpcast_sim::flows::{NetworkConfig, create_network_replications};
 use tcpcast_sim::probe::{CLASS_CELLS, LINK_CELLS, TimeSeries, WindowPoint};
-use tcpcast_sim::{Replications, RunConfig, RunControl, RunLimit};
+use tcpcast_sim::{RunControl, RunLimit};
 
 /// Bytes of the request before a run, and of the answer after it.
 static SHARED_BUFFER: Mutex<Vec<u8>> = Mutex::new(Vec::new());
@@ -17,7 +18,7 @@ static SHARED_BUFFER: Mutex<Vec<u8>> = Mutex::new(Vec::new());
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Request {
-    config: RunConfig,
+    config: NetworkConfig,
     until_ns: u64,
 }
 
@@ -97,7 +98,7 @@ fn simulate(request: &[u8]) -> Result<Answer, String> {
     let mut json = serde_json::Deserializer::from_slice(request);
     let Request { config, until_ns } = serde_path_to_error::deserialize(&mut json)
         .map_err(|error| format!("{}: {}", error.path(), error.inner()))?;
-    let mut runs = Replications::new(&config, 1);
+    let mut runs = create_network_replications(&config, 1);
     runs.advance(RunLimit { transfers: u64::MAX, until: until_ns }, 1, &RunControl::new(1));
     let probes = runs.update_and_check_probes().map_err(|error| error.to_string())?;
     let [probes] = probes[..] else { return Err("the run was not started".to_owned()) };
