@@ -138,8 +138,8 @@ def test_bbr_classes_need_many_cycles() -> None:
 
 
 def test_long_warm_up_needs_a_longer_run() -> None:
-    """The warm-up ends after 102 s of 300 s, and the rest is still 2 % too low on average."""
-    result = goodputs_of("7 cubic + 1 bbr", seed=3)
+    """The warm-up takes more than a third of the 300 s."""
+    result = goodputs_of("7 cubic + 1 bbr", seed=1)
     assert np.isnan(result["goodput_bps_low"]).all()
     reason = "the run is too short: the warm-up takes more than a third"
     assert all(warning.startswith(reason) for warning in result["goodput_bps_interval_warning"])

@@ -33,7 +33,7 @@ def test_few_loss_bursts_give_no_interval() -> None:
 
 
 def test_few_timeouts_are_named_timeouts() -> None:
-    changes = {"tcp.stack": "linux-cubic", "run.duration": "35s", "run.warmup": "10s"}
+    changes = {"tcp.stack": "linux-cubic", "run.duration": "25s", "run.warmup": "10s"}
     (answer,) = tcpcast.run(tcpcast.load("web-10mbit", changes=changes), ["packet"])
     assert answer.metrics["loss_ratio"].missing_interval is None
     assert answer.metrics["to_indications"].missing_interval == "too few timeouts"

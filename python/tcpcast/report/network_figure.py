@@ -55,21 +55,22 @@ def network_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
 
 def place_links(scenario: Scenario) -> dict[str, tuple[float, float]]:
     """Return a column and a row for each link, such that routes go from left to right."""
+    topology = scenario.topology
     columns: dict[str, int] = {}
-    routes = [route for entry in scenario.classes for route in entry.route or []]
+    routes = [route for entry in topology.classes for route in entry.route]
     for _ in routes:  # until the order of each route holds, at most once per route
         for route in routes:
             for index, name in enumerate(route):
                 before = columns[route[index - 1]] + 1 if index else 0
-                columns[name] = min(max(columns.get(name, 0), before), len(scenario.links))
+                columns[name] = min(max(columns.get(name, 0), before), len(topology.links))
     depth, rows = max(columns.values(), default=0), Counter[tuple[int, bool]]()
     there = set(columns)
-    for entry in scenario.classes:
-        for route in entry.back or []:
+    for entry in topology.classes:
+        for route in entry.back:
             for index, name in enumerate(route):
                 columns.setdefault(name, max(0, depth - index))
     places: dict[str, tuple[float, float]] = {}
-    for name in scenario.links:
+    for name in topology.links:
         column, is_back = columns[name], name not in there
         places[name] = (column, -1.0 - rows[column, is_back] if is_back else rows[column, is_back])
         rows[column, is_back] += 1
@@ -86,23 +87,24 @@ class _NetworkPicture:
         """Draw lines of classes, and boxes of links over them."""
         axes.set_axis_off()
         last = max(x for x, _ in self.places.values()) + 1
-        classes = self.scenario.classes[:MAX_DRAWN_CLASSES]
+        topology, groups = self.scenario.topology, self.scenario.populations
+        classes = topology.classes[:MAX_DRAWN_CLASSES]
         for index, entry in enumerate(classes):
             shift = _SPREAD * ((index + 0.5) / len(classes) - 0.5)
             colour = COLOURS[index % len(COLOURS)]
             style: dict[str, Any] = {"color": colour, "linewidth": 1.4, "zorder": 1}
             for routes, is_back in ((entry.route, False), (entry.back, True)):
-                for route in routes or []:
+                for route in routes:
                     names = route[::-1] if is_back else route
                     middle = [(x, y + shift) for x, y in map(self.places.__getitem__, names)]
                     ends = (-1.0, shift), (last, shift)
                     xs, ys = zip(ends[0], *middle, ends[1], strict=True)
                     axes.plot(xs, ys, linestyle="--" if is_back else "-", **style)
             text: dict[str, Any] = {"fontsize": LABEL_POINTS, "color": colour, "va": "center"}
-            axes.text(last + 0.05, shift, entry.name, **text)
+            axes.text(last + 0.05, shift, groups[index].name, **text)
         for name, (x, y) in self.places.items():
             share = self.utilisation.get(name, 0.0)
-            link = self.scenario.links[name]
+            link = topology.links[name]
             each = f" per {link.each}" if link.each else ""
             lines = [f"{name}{each}", amount_text(link.rate, "bit/s")]
             lines += [f"{100 * share:.0f} %"] if name in self.utilisation else []

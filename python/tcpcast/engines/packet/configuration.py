@@ -23,7 +23,15 @@ from tcpcast.scenario.distributions import Distribution
 from tcpcast.scenario.loss import RestOfRound
 from tcpcast.scenario.queue import FairQueue
 from tcpcast.scenario.rate import TokenBucket
-from tcpcast.scenario.traffic import Bulk, Messages, Ping, Requests, Stream
+from tcpcast.scenario.traffic import (
+    READ_BYTES_AT_RATE,
+    Bulk,
+    Messages,
+    Ping,
+    Reading,
+    Requests,
+    Stream,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from tcpcast.answer import Note
+from tcpcast.engines.packet.counters import DROP_COUNTERS
 from tcpcast.engines.packet.queue_config import may_mark_packets
 from tcpcast.errors import Suggestion
 from tcpcast.scenario.modern_stacks import MODERN_STACKS
@@ -161,7 +162,11 @@ def _note_delays_in_own_links(
     rtt_s = 1e-9 * float(units.total("rtt_sum_ns", (index,)) / samples)
     passed = units.total("passed", (index,))  # 0 if waiting times are not kept
     queue_s = 1e-9 * units.total("waited_ns", (index,)) / passed if passed else rtt_s
-    dropped = units.total("access_drops", (index,))
+    topology = scenario.topology
+    own = [name for name, link in topology.links.items() if link.each and name != topology.headline]
+    places = [list(topology.links).index(name) for name in own]
+    pairs = [n for n, (at, of) in enumerate(units.link_classes) if at in places and of == index]
+    dropped = sum(float(units.on_link(name, pairs).sum()) for name in DROP_COUNTERS)
     network = scenario.network
     longer = (
         len(network.hops) <= 1 and network.jitter is None and network.return_link is None
