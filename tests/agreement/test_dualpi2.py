@@ -75,3 +75,29 @@ def test_unresponsive_traffic_harms_the_queue_of_its_codepoint(ecn: str | None) 
 
 
 _STACKS = ("prague", "linux-cubic")
+
+
+def _share_of_prague(ecn: bool | str, **up: Any) -> float:
+    """Return the share of Prague beside CUBIC behind DualPI2."""
+    link = {"rate": "40mbit", "buffer": "1000pkt", "queue": "dualpi2"}
+    flows = {"flows": 1, "route": ["line"], "back": ["up"], "delay": "10ms"}
+    tables: dict[str, Any] = {
+        "link": {"line": link, "up": {"rate": "10mbit", "buffer": "100pkt"} | up},
+        "class": [
+            flows | {"name": "prague", "tcp": {"stack": "prague", "ecn": ecn}},
+            flows | {"name": "cubic", "tcp": {"stack": "linux-cubic"}},
+        ],
+        "traffic": {"kind": "bulk"},
+        "run": {"duration": "60s", "warmup": "10s"},
+    }
+    (answer,) = tcpcast.run(tcpcast.Scenario.from_dict(tables), ["packet"])
+    rates = answer.tables["by_class"]["goodput_bps"]
+    return float(rates[0] / rates.sum())
+
+
+def test_accurate_feedback_gives_the_share_of_an_echo_of_each_mark() -> None:
+    accurate = _share_of_prague("accurate")
+    assert accurate == pytest.approx(_share_of_prague(True), abs=0.06)
+    # Acks that the filter drops report nothing, but the counters of later acks do.
+    filtered = {"kind": "cake", "ack_filter": "on"}
+    assert _share_of_prague("accurate", rate="1mbit", queue=filtered) > 0.3

@@ -126,6 +126,8 @@ proptest! {
                 sacks: blocks.collect(),
                 timestamps: timestamps.then_some(Timestamps { value: 5, echo: echo as u32 }),
                 ece,
+                ace: 0,
+                accurate_ecn: None,
             };
             sender.on_ack(now, &ack, &stack, &mut ());
             drain(&mut sender, now, &stack, 0);

@@ -130,6 +130,20 @@ LowWater = Annotated[
 ]
 
 
+def _read_ecn_use(value: object) -> object:
+    if isinstance(value, bool) or value == "accurate":
+        return value
+    raise UnitError(f'{units.quote(value)} is not a use of ECN; use true, false or "accurate"')
+
+
+EcnUse = Annotated[
+    bool | Literal["accurate"],
+    PlainValidator(_read_ecn_use),
+    WithJsonSchema({"anyOf": [{"type": "boolean"}, {"enum": ["accurate"]}]}),
+]
+"""Whether a stack uses ECN, and whether its feedback is accurate."""
+
+
 class SocketBuffers(Table):
     """Maximum memory of the buffers of a socket, as the third values of Linux's settings."""
 
@@ -268,10 +282,11 @@ class Tcp(Table):
             "TCP handshake and a full TLS 1.3 or 1.2 handshake with certificates"
         ),
     )
-    ecn: StrictBool | None = Field(
+    ecn: EcnUse | None = Field(
         default=None,
-        examples=[True],
-        description="ECN (RFC 3168): queues with AQM mark packets instead of dropping them",
+        examples=["accurate"],
+        description="ECN: queues with AQM mark packets instead of dropping them. true: the "
+        "receiver echoes marks (RFC 3168); accurate: it counts them (RFC 9768)",
     )
     pacing: Pacing | None = Field(
         default=None,

@@ -54,7 +54,7 @@ impl SegmentSink for FlowSink<'_> {
         }
         let bytes = if segment.len > 0 || segment.flags.fin {
             self.class.packet_length(segment.len)
-        } else if segment.options.sacks.is_empty() {
+        } else if segment.options.sacks.is_empty() && segment.options.accurate_ecn.is_none() {
             self.class.ack_bytes
         } else {
             self.class.ack_bytes.max(segment.ack_bytes())

@@ -148,7 +148,9 @@ impl ScriptRunner {
         self.application.connects = connects;
         let dctcp = self.setup.stack.control == CongestionControlKind::Dctcp;
         let ecn = if connects { self.setup.offers_ecn } else { self.setup.accepts_ecn };
-        let stack = Stack { ecn: ecn || dctcp, ..self.setup.stack };
+        let accurate_ecn =
+            if connects { self.setup.offers_accurate_ecn } else { self.setup.stack.accurate_ecn };
+        let stack = Stack { ecn: ecn || dctcp, accurate_ecn, ..self.setup.stack };
         let scale = self.setup.window_scale.unwrap_or(DEFAULT_WINDOW_SCALE);
         let mss = self.application.max_segment.unwrap_or(ETHERNET_MSS).min(ETHERNET_MSS);
         let mut connection = Connection::new(stack, mss, scale, 1);

@@ -60,6 +60,7 @@ impl PacketComparison {
             EcnSpec::Any => got.ecn,
             EcnSpec::NotCapable => EcnCodepoint::NotCapable,
             EcnSpec::Capable => EcnCodepoint::Capable,
+            EcnSpec::Scalable => EcnCodepoint::Scalable,
             EcnSpec::Marked => EcnCodepoint::Marked,
         };
         differ("congestion bits", format!("{ecn:?}"), format!("{:?}", got.ecn))?;
@@ -77,6 +78,11 @@ impl PacketComparison {
         differ("sackOK", sack.0, sack.1)?;
         let sacks: Vec<_> = got.options.sacks.as_slice().iter().map(|b| (b.start, b.end)).collect();
         differ("sack", format!("{:?}", wanted.sacks), format!("{sacks:?}"))?;
+        let fields = got
+            .options
+            .accurate_ecn
+            .map(|option| option.bytes[..usize::from(option.fields)].to_vec());
+        differ("ECN", format!("{:?}", wanted.accurate_ecn), format!("{fields:?}"))?;
         self.compare_timestamps(wanted.timestamps, got.options.timestamps)
     }
 
@@ -128,6 +134,7 @@ fn format_flags(segment: &Segment) -> String {
         (flags.syn, 'S'),
         (flags.fin, 'F'),
         (flags.rst, 'R'),
+        (flags.ae, 'A'),
         (flags.ece, 'E'),
         (flags.cwr, 'W'),
         (flags.ack, '.'),

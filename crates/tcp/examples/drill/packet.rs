@@ -8,6 +8,7 @@ pub enum EcnSpec {
     Any,
     NotCapable,
     Capable,
+    Scalable,
     Marked,
 }
 
@@ -21,6 +22,8 @@ pub struct OptionSpec {
     pub sack_permitted: bool,
     pub timestamps: Option<(u32, u32)>,
     pub sacks: Vec<(u64, u64)>,
+    /// Fields of accurate ECN in the order `e1b`, `ceb`, `e0b`.
+    pub accurate_ecn: Option<Vec<u32>>,
 }
 
 /// A packet that arrives or is expected.
@@ -44,17 +47,17 @@ pub fn parse(text: &str) -> Result<PacketSpec, ScriptError> {
     };
     let mut words = head.split_whitespace();
     let flags = words.next().unwrap_or_default();
-    if flags.is_empty() || !(flags == "-" || flags.chars().all(|c| "SFRP.EW".contains(c))) {
+    let parsed = if flags == "-" { Some(flags.to_owned()) } else { parse_flags(flags) };
+    let Some(flags) = parsed.filter(|flags| !flags.is_empty()) else {
         return not_supported(format!("{flags:?} are not TCP flags"));
-    }
+    };
     let Some((start, end, len)) = words.next().and_then(parse_sequence_range) else {
         return not_supported(format!("no sequence numbers in {text:?}"));
     };
     if end - start != u64::from(len) {
         return not_supported(format!("{start}:{end} does not have {len} bytes"));
     }
-    let mut spec =
-        PacketSpec { flags: flags.to_owned(), start, len, ack: None, window: None, ecn, options };
+    let mut spec = PacketSpec { flags, start, len, ack: None, window: None, ecn, options };
     while let Some(word) = words.next() {
         let value = words.next().and_then(|value| value.parse::<u64>().ok());
         match (word, value) {
@@ -73,7 +76,8 @@ fn parse_ecn(text: &str) -> Result<(EcnSpec, &str), ScriptError> {
     };
     let ecn = match bits.trim() {
         "noecn" => EcnSpec::NotCapable,
-        "ect0" | "ect1" | "ect01" => EcnSpec::Capable,
+        "ect0" | "ect01" => EcnSpec::Capable,
+        "ect1" => EcnSpec::Scalable,
         "ce" => EcnSpec::Marked,
         other => return not_supported(format!("[{other}] of a packet")),
     };
@@ -105,6 +109,12 @@ fn parse_options(text: &str) -> Result<OptionSpec, ScriptError> {
                 };
                 options.timestamps = Some((value, echo));
             }
+            ["ECN", fields @ ..] if fields.len() % 2 == 0 => {
+                let Some(bytes) = parse_accurate_ecn(fields) else {
+                    return not_supported(format!("option {option:?}"));
+                };
+                options.accurate_ecn = Some(bytes);
+            }
             ["sack", blocks @ ..] => {
                 for block in blocks {
                     let Some((start, end)) = block.split_once(':') else {
@@ -122,6 +132,32 @@ fn parse_options(text: &str) -> Result<OptionSpec, ScriptError> {
     Ok(options)
 }
 
+/// `e1b 1 ceb 0 e0b 1`, or the first fields of it; all three in any order.
+fn parse_accurate_ecn(words: &[&str]) -> Option<Vec<u32>> {
+    let mut bytes = Vec::new();
+    for name in ["e1b", "ceb", "e0b"].iter().take(words.len() / 2) {
+        let pair = words.chunks(2).find(|pair| pair[0] == *name)?;
+        bytes.push(pair[1].parse().ok()?);
+    }
+    Some(bytes)
+}
+
+/// Flags of a packet; a digit stands for the flags A, W and E of accurate ECN.
+fn parse_flags(text: &str) -> Option<String> {
+    let mut flags = String::new();
+    for letter in text.chars() {
+        match letter.to_digit(8) {
+            Some(ace) => {
+                let bits = [(4, 'A'), (2, 'W'), (1, 'E')];
+                flags.extend(bits.iter().filter(|(bit, _)| ace & bit != 0).map(|(_, flag)| flag));
+            }
+            None if "SFRP.AEW".contains(letter) => flags.push(letter),
+            None => return None,
+        }
+    }
+    Some(flags)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -136,6 +172,9 @@ mod tests {
         assert_eq!((syn.options.mss, syn.options.window_scale), (Some(1460), Some(7)));
         assert_eq!(syn.options.timestamps, Some((5, 0)));
         assert!(parse("S. 0:0(0) ack 1 <...>").unwrap().options.any);
+        let accurate = parse("[ect1] EA. 1:1(0) ack 9 <ECN e1b 1 ceb 0 e0b 9,nop>").unwrap();
+        assert_eq!((accurate.ecn, accurate.flags.as_str()), (EcnSpec::Scalable, "EA."));
+        assert_eq!(accurate.options.accurate_ecn, Some(vec![1, 0, 9]));
     }
 
     #[test]

@@ -15,8 +15,8 @@ use super::system_call::{CallResult, SystemCall};
 use super::{Outcome, ScriptError, failed, not_supported};
 use tcpcast_link::time::{MILLISECOND, Nanos};
 use tcpcast_tcp::modern::{
-    ApplicationReading, Connection, ConnectionState, EcnCodepoint, Preset, SackBlock, Segment,
-    SegmentFlags, SegmentOptions, SendBufferSize, Timestamps,
+    AccEcnOption, ApplicationReading, Connection, ConnectionState, EcnCodepoint, Preset, SackBlock,
+    Segment, SegmentFlags, SegmentOptions, SendBufferSize, Timestamps,
 };
 
 /// Maximum wait for a packet that may be sent at any time.
@@ -66,6 +66,7 @@ impl ScriptRunner {
             min_burst: 2,
             accepts_ecn: true,
             offers_ecn: stack.ecn,
+            offers_accurate_ecn: stack.accurate_ecn,
         };
         Self {
             setup,
@@ -273,6 +274,7 @@ impl ScriptRunner {
             fin: has('F'),
             rst: has('R'),
             ack: has('.'),
+            ae: has('A'),
             ece: has('E'),
             cwr: has('W'),
             psh: has('P'),
@@ -292,6 +294,7 @@ impl ScriptRunner {
             ecn: match spec.ecn {
                 EcnSpec::Any | EcnSpec::NotCapable => EcnCodepoint::NotCapable,
                 EcnSpec::Capable => EcnCodepoint::Capable,
+                EcnSpec::Scalable => EcnCodepoint::Scalable,
                 EcnSpec::Marked => EcnCodepoint::Marked,
             },
             options: SegmentOptions {
@@ -300,6 +303,11 @@ impl ScriptRunner {
                 sack_permitted: spec.options.sack_permitted,
                 timestamps,
                 sacks: sacks.collect(),
+                accurate_ecn: spec.options.accurate_ecn.as_ref().map(|fields| {
+                    let mut bytes = [0; 3];
+                    bytes.iter_mut().zip(fields).for_each(|(to, from)| *to = *from);
+                    AccEcnOption { fields: fields.len() as u8, bytes }
+                }),
             },
         };
         // The interface combines packets of the given size into a larger one (GRO).

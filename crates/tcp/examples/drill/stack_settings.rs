@@ -21,6 +21,8 @@ pub struct StackSettings {
     /// Whether we accept an offer of ECN, and whether we offer it.
     pub accepts_ecn: bool,
     pub offers_ecn: bool,
+    /// Whether the offer is of accurate ECN.
+    pub offers_accurate_ecn: bool,
 }
 
 /// Settings without effect here: segmentation offload, buffers, fast open, retries, pacing (used by
@@ -152,7 +154,13 @@ impl StackSettings {
             ("tcp_sack", _) => (),
             ("tcp_dsack", _) => stack.receiving.dsack = on,
             ("tcp_timestamps", _) => stack.timestamps = on,
-            ("tcp_ecn", 0..=2) => (self.offers_ecn, self.accepts_ecn) = (number == 1, on),
+            // Linux 7.0: 3 offers accurate ECN, 4 offers classic ECN, 5 offers none; all accept both.
+            ("tcp_ecn", 0..=5) => {
+                self.offers_ecn = matches!(number, 1 | 3 | 4);
+                self.accepts_ecn = on;
+                stack.accurate_ecn = number >= 3;
+                self.offers_accurate_ecn = number == 3;
+            }
             ("tcp_frto", _) => stack.frto = on,
             ("tcp_reordering", _) => stack.reordering.initial = number as u32,
             ("tcp_max_reordering", _) => stack.reordering.max = number as u32,
@@ -304,6 +312,7 @@ mod tests {
             min_burst: 2,
             accepts_ecn: true,
             offers_ecn: false,
+            offers_accurate_ecn: false,
         }
     }
 

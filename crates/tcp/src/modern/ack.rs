@@ -1,5 +1,6 @@
 //! Processing of acknowledgements in the sender.
 
+use super::accurate_ecn::NewlyDelivered;
 use super::ack_context::{AckContext, extend_time_span};
 use super::cc::{AckSample, LostPacket};
 use super::delivery_rate::RateSample;
@@ -60,7 +61,7 @@ impl Sender {
         probe: &mut impl SenderProbe,
     ) {
         ctx.advanced = ack.ack > self.una;
-        ctx.ece = ack.ece && stack.ecn;
+        ctx.ece = ack.ece && stack.ecn && self.marks.is_none();
         ctx.not_duplicate = ack.carries_data;
         if ctx.advanced {
             self.backoff = 0;
@@ -75,6 +76,9 @@ impl Sender {
             return;
         }
         self.remove_acked_packets(ctx, stack, probe);
+        if self.marks.is_some() {
+            self.count_reported_marks(ack, ctx, stack);
+        }
         if matches!(stack.detection, LossDetection::Rack { static_window: false, .. }) {
             self.rack
                 .adapt_reordering_window(self.delivery.delivered, self.delivery.prior_delivered());
@@ -92,6 +96,17 @@ impl Sender {
             self.arm_timer_after_ack(ctx.now, stack);
         }
         self.update_window(ctx, stack);
+    }
+
+    /// Accurate ECN: counts the packets that an acknowledgement reports as marked. As in Linux, one
+    /// that delivers nothing may be an older one.
+    fn count_reported_marks(&mut self, ack: &ArrivingAck, ctx: &mut AckContext, stack: &Stack) {
+        let packets = self.packets_delivered_by(ctx);
+        let Some(marks) = self.marks.as_mut().filter(|_| packets > 0) else { return };
+        let new = NewlyDelivered { packets, mss: stack.mss };
+        let marked = marks.on_ack(ack.ace, ack.accurate_ecn, new);
+        self.delivery.count_marked(marked);
+        ctx.ece = marked > 0;
     }
 
     /// An acknowledgement older than the last one: only its SACK blocks count.

@@ -9,8 +9,10 @@
 //!                                             CloseWait --close--> LastAck --ack--> Closed
 //! ```
 
+use super::accurate_ecn::{AnsweredFeedback, ReceivedMarks, ReportedMarks, ace_of_handshake};
+use super::ecn_codepoint::EcnCodepoint;
 use super::handshake::SynAttempts;
-use super::receiver::{ArrivingData, EcnCodepoint, Receiver};
+use super::receiver::{ArrivingData, Receiver};
 use super::segment::{
     ArrivingAck, CumulativeAck, OutgoingAck, PacketToSend, SackBlocks, SendReason, Timestamps,
     timestamp_at,
@@ -110,6 +112,8 @@ pub struct Connection {
     /// Timestamp of the peer's SYN.
     peer_stamp: Option<u32>,
     ecn_offered: bool,
+    /// ECN codepoint of the peer's SYN or SYN-ACK.
+    peer_codepoint: EcnCodepoint,
     /// Pending reset.
     reset: Option<Segment>,
     options: SocketOptions,
@@ -155,6 +159,7 @@ impl Connection {
             seed,
             peer_stamp: None,
             ecn_offered: false,
+            peer_codepoint: EcnCodepoint::NotCapable,
             reset: None,
             options: SocketOptions::default(),
             error: None,
@@ -191,6 +196,15 @@ impl Connection {
         self.sender.grow_send_buffer(&self.stack);
         self.sender.init_window_update_seq(FIRST_BYTE);
         self.receiver.on_established(Some(rtt), None);
+        self.start_accurate_ecn(ReceivedMarks::new(None), ReportedMarks::new(Some(0b101)));
+    }
+
+    /// Starts accurate ECN if it was negotiated.
+    fn start_accurate_ecn(&mut self, received: ReceivedMarks, reported: ReportedMarks) {
+        if self.stack.accurate_ecn {
+            self.receiver.count_marks(received);
+            self.sender.marks = Some(Box::new(reported));
+        }
     }
 
     /// The application waits for the peer to connect.
@@ -561,6 +575,7 @@ impl Connection {
             }
         };
         self.fill_ack(now, self.sender.next_byte(), &ack, segment);
+        self.add_accurate_option(now, segment);
         Some(None)
     }
 
@@ -620,6 +635,7 @@ impl Connection {
         let sacks = &mut segment.options.sacks;
         let ack = self.receiver.on_data_sent(now, &self.stack, sacks);
         self.fill_ack(now, self.sender.next_byte(), &ack, &mut segment);
+        self.add_accurate_option(now, &mut segment);
         segment
     }
 
@@ -638,6 +654,15 @@ impl Connection {
         flags.ece = self.stack.ecn && (is_answer || first);
         flags.cwr = flags.ece && !is_answer;
         self.ecn_offered |= flags.cwr;
+        // RFC 9768, section 3.1.
+        let mut accurate_ecn = None;
+        if self.stack.accurate_ecn {
+            flags.ae = flags.cwr;
+            if is_answer {
+                flags.set_ace(ace_of_handshake(self.peer_codepoint));
+                accurate_ecn = ReceivedMarks::new(None).take_option(now, None, 0).filter(|_| first);
+            }
+        }
         let stamps = Timestamps { value: timestamp_at(now), echo: echo.unwrap_or(0) };
         Some(Segment {
             ack: u64::from(is_answer),
@@ -649,6 +674,7 @@ impl Connection {
                 sack_permitted: self.stack.detection.uses_sack(),
                 timestamps: self.stack.timestamps.then_some(stamps),
                 sacks: SackBlocks::default(),
+                accurate_ecn,
             },
             ..Segment::default()
         })
@@ -662,8 +688,11 @@ impl Connection {
         self.fill_ack(now, sent.start, &ack, segment);
         segment.len = if sent.sending == SendReason::WindowProbe { 0 } else { sent.len };
         segment.flags.fin = sent.fin;
-        segment.flags.cwr = sent.cwr;
         segment.flags.psh = sent.push;
+        if self.stack.accurate_ecn {
+            return;
+        }
+        segment.flags.cwr = sent.cwr;
         // RFC 9331, section 4.1: an L4S sender marks retransmissions as well.
         segment.ecn = match (self.stack.is_l4s(), sent.ect) {
             (true, _) => EcnCodepoint::Scalable,
@@ -672,9 +701,30 @@ impl Connection {
         };
     }
 
+    /// ACE of a packet. As in Linux, all packets of a connection with accurate ECN are ECN-capable,
+    /// acknowledgements and retransmissions as well.
+    fn fill_accurate_feedback(&mut self, segment: &mut Segment) {
+        let Some(marks) = self.receiver.received_marks_mut() else { return };
+        segment.flags.set_ace(marks.take_ace());
+        let sends_ect = self.sender.marks.as_ref().is_some_and(|marks| marks.sends_ect);
+        segment.ecn = match (self.stack.is_l4s(), sends_ect) {
+            (_, false) => EcnCodepoint::NotCapable,
+            (true, true) => EcnCodepoint::Scalable,
+            (false, true) => EcnCodepoint::Capable,
+        };
+    }
+
+    /// Option of accurate ECN of a packet without data; on others, it would shorten the data.
+    #[inline(always)]
+    fn add_accurate_option(&mut self, now: Nanos, segment: &mut Segment) {
+        let (srtt, used) = (self.receiver.srtt(), segment.options.ack_option_bytes());
+        let Some(marks) = self.receiver.received_marks_mut() else { return };
+        segment.options.accurate_ecn = marks.take_option(now, srtt, used);
+    }
+
     /// Fills in an acknowledgement, except for its SACK blocks.
     #[inline(always)]
-    fn fill_ack(&self, now: Nanos, seq: u64, ack: &CumulativeAck, segment: &mut Segment) {
+    fn fill_ack(&mut self, now: Nanos, seq: u64, ack: &CumulativeAck, segment: &mut Segment) {
         let stamps = Timestamps { value: timestamp_at(now), echo: ack.echo.unwrap_or(0) };
         segment.seq = seq;
         segment.ack = ack.ack;
@@ -683,6 +733,9 @@ impl Connection {
         segment.flags.ece = ack.ece;
         segment.messages = self.messages;
         segment.options.timestamps = self.stack.timestamps.then_some(stamps);
+        if self.stack.accurate_ecn {
+            self.fill_accurate_feedback(segment);
+        }
     }
 
     /// A segment arrives: call [`Connection::poll_transmit`] for resulting segments. Returns whether
@@ -766,7 +819,10 @@ impl Connection {
             return;
         }
         self.negotiate_options(segment);
-        self.stack.ecn &= segment.flags.ece && segment.flags.cwr;
+        let SegmentFlags { ae, cwr, ece, .. } = segment.flags;
+        self.stack.ecn &= ece && cwr;
+        self.limit_accurate_ecn(ae);
+        self.peer_codepoint = segment.ecn;
         self.state = ConnectionState::SynReceived;
         self.handshake.due = true;
     }
@@ -776,10 +832,28 @@ impl Connection {
             return;
         }
         self.negotiate_options(segment);
-        self.stack.ecn &= self.ecn_offered && segment.flags.ece && !segment.flags.cwr;
+        match AnsweredFeedback::from_ace(segment.flags.ace()) {
+            answer if self.stack.accurate_ecn => {
+                self.stack.ecn &= self.ecn_offered && answer != AnsweredFeedback::None;
+                self.limit_accurate_ecn(answer == AnsweredFeedback::Accurate);
+            }
+            _ => self.stack.ecn &= self.ecn_offered && segment.flags.ece && !segment.flags.cwr,
+        }
+        self.peer_codepoint = segment.ecn;
         // The window of a SYN is never scaled: RFC 7323, section 2.2.
         self.enter_established(now, segment.window, segment.options.timestamps);
+        let marks = ReceivedMarks::new(Some(segment.ecn));
+        self.start_accurate_ecn(marks, ReportedMarks::new(None));
         self.receiver.make_ack_due();
+    }
+
+    /// Keeps accurate ECN if the peer supports it. Without it, L4S is not safe (RFC 9331, section
+    /// 4.2): Prague then uses no ECN.
+    fn limit_accurate_ecn(&mut self, is_supported: bool) {
+        if self.stack.accurate_ecn && !(self.stack.ecn && is_supported) {
+            self.stack.ecn &= !self.stack.is_l4s();
+            self.stack.accurate_ecn = false;
+        }
     }
 
     fn on_handshake_ack(
@@ -800,6 +874,8 @@ impl Connection {
         }
         let window = segment.window << self.negotiated.their_scale;
         self.enter_established(now, window, segment.options.timestamps);
+        let reported = ReportedMarks::new(Some(segment.flags.ace()));
+        self.start_accurate_ecn(ReceivedMarks::new(None), reported);
         self.on_segment_if_open(now, segment, probe)
     }
 
@@ -880,7 +956,15 @@ impl Connection {
         let (window, seq) = (segment.window << self.negotiated.their_scale, segment.seq);
         let timestamps = segment.options.timestamps.filter(|_| self.stack.timestamps);
         let echo = timestamps.map(|stamps| stamps.echo);
-        let ack = CumulativeAck { ack: segment.ack, window, seq, echo, ece: segment.flags.ece };
+        let ece = match &mut self.sender.marks {
+            None => segment.flags.ece,
+            Some(marks) => {
+                marks.check_first_packet(segment.flags.ace());
+                let bytes = segment.ack.saturating_sub(self.sender.una);
+                marks.may_report_marks(segment.flags.ace(), bytes / u64::from(self.stack.mss))
+            }
+        };
+        let ack = CumulativeAck { ack: segment.ack, window, seq, echo, ece };
         if carries_data && self.sender.has_nothing_to_do() {
             // Usually only one end sends data.
             return self.sender.update_window_without_flight(&ack);
@@ -898,7 +982,9 @@ impl Connection {
             carries_data,
             sacks: segment.options.sacks,
             timestamps,
-            ece: segment.flags.ece,
+            ece,
+            ace: segment.flags.ace(),
+            accurate_ecn: segment.options.accurate_ecn,
         };
         self.sender.on_ack_slow_path(now, &ack, &self.stack, probe);
         self.sender.report_window(now, probe);
@@ -935,6 +1021,9 @@ impl Connection {
 
     #[inline(always)]
     fn on_segment_without_data(&mut self, segment: &Segment) {
+        if let Some(marks) = self.receiver.received_marks_mut() {
+            marks.on_packets(1, 0, segment.ecn);
+        }
         let is_old = segment.ack < self.sender.una();
         if let Some(stamps) = segment.options.timestamps.filter(|_| !is_old) {
             self.receiver.on_timestamp_without_data(segment.seq, stamps);

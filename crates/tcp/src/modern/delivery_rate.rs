@@ -111,6 +111,11 @@ impl DeliveryCounter {
         }
     }
 
+    /// Counts delivered packets as marked.
+    pub fn count_marked(&mut self, packets: u32) {
+        self.delivered_ce = self.delivered_ce.wrapping_add(packets);
+    }
+
     /// A packet is acknowledged or SACKed for the first time; `end` is the byte after it.
     #[inline(always)]
     pub fn on_delivered(&mut self, packet: &OutstandingPacket, end: u64) {

@@ -1,6 +1,6 @@
+use super::super::ecn_codepoint::EcnCodepoint;
 use super::super::file_client::FileClient;
 use super::super::presets::Preset;
-use super::super::receiver::EcnCodepoint;
 use super::super::stack::Stack;
 use super::*;
 use tcpcast_link::time::{MILLISECOND, SECOND};

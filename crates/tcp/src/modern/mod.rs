@@ -4,6 +4,7 @@
 //! combines a [`Sender`] and a [`Receiver`] with the handshake and the end of the stream: scripts use
 //! it as a socket, and simulations as the ends of a [`FileServer`] and a [`FileClient`].
 
+mod accurate_ecn;
 mod ack;
 mod ack_context;
 mod ack_fast_path;
@@ -11,6 +12,7 @@ mod activity_durations;
 pub mod cc;
 mod connection;
 mod delivery_rate;
+mod ecn_codepoint;
 mod endpoint;
 mod file_client;
 mod file_server;
@@ -49,9 +51,11 @@ mod u128_division;
 mod window;
 mod wire_segment;
 
+pub use accurate_ecn::{AccEcnOption, ReceivedMarks, ReportedMarks};
 pub use cc::{CongestionControlKind, CubicOptions, WindowGrowthUnit};
 pub use connection::{Connection, ConnectionState, SocketError, Wakeups};
 pub use delivery_rate::{DeliveryCounter, DeliveryRate, RateSample};
+pub use ecn_codepoint::EcnCodepoint;
 pub use endpoint::{Endpoint, EndpointRole, SegmentOutcome, SegmentSink};
 pub use file_client::FileClient;
 pub use file_server::FileServer;
@@ -60,7 +64,7 @@ pub use handshake::HandshakeKind;
 pub use outgoing_packet::OutgoingPacket;
 pub use outstanding_packet::{OutstandingPacket, PacketMarks};
 pub use presets::Preset;
-pub use receiver::{ArrivingData, EcnCodepoint, Receiver};
+pub use receiver::{ArrivingData, Receiver};
 pub use recovery_phase::{PhaseName, RecoveryPhase};
 pub use rtt::RttEstimator;
 pub use segment::{

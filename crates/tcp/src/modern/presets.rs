@@ -99,6 +99,7 @@ const LINUX: Stack = Stack {
     limited_transmit: true,
     timestamps: true,
     ecn: false,
+    accurate_ecn: false,
     bounded_send_buffer: true,
     max_send_buffer: u64::MAX,
     socket: None,

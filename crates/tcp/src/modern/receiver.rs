@@ -6,24 +6,12 @@ mod window_autotuning;
 
 use self::delayed_ack::{AckDueTime, DelayedAckState, MIN_DELAY, QUICK_ACKS};
 use self::window_autotuning::WindowAutotuning;
+use super::accurate_ecn::ReceivedMarks;
+use super::ecn_codepoint::EcnCodepoint;
 use super::reassembly::{InsertOutcome, ReassemblyQueue};
 use super::segment::{CumulativeAck, OutgoingAck, SackBlock, SackBlocks, Timestamps};
 use super::stack::{AckDelayRule, ApplicationReading, Stack};
 use tcpcast_link::time::{MILLISECOND, NEVER, Nanos};
-
-/// ECN codepoint of a packet: RFC 3168, section 5.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum EcnCodepoint {
-    /// The sender does not use ECN.
-    #[default]
-    NotCapable,
-    /// ECT(0).
-    Capable,
-    /// ECT(1): an L4S sender (RFC 9331, section 4.1).
-    Scalable,
-    /// Congestion experienced.
-    Marked,
-}
 
 /// An arriving data packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,6 +72,8 @@ pub struct Receiver {
     /// Acknowledgement to send before the acknowledgement that is due.
     earlier_ack: Option<Box<OutgoingAck>>,
     seen_ect: bool,
+    /// Counters of accurate ECN.
+    marks: Option<Box<ReceivedMarks>>,
     newest_stamp: Option<u32>,
     srtt: Option<Nanos>,
 }
@@ -119,6 +109,7 @@ impl Receiver {
             marked: false,
             earlier_ack: None,
             seen_ect: false,
+            marks: None,
             newest_stamp: None,
             srtt: None,
         }
@@ -128,6 +119,27 @@ impl Receiver {
     pub fn on_established(&mut self, srtt: Option<Nanos>, newest_stamp: Option<u32>) {
         self.srtt = srtt;
         self.newest_stamp = newest_stamp;
+    }
+
+    /// Starts to count marks for accurate ECN.
+    pub(super) fn count_marks(&mut self, marks: ReceivedMarks) {
+        self.marks = Some(Box::new(marks));
+    }
+
+    /// Counters of accurate ECN.
+    #[must_use]
+    pub fn received_marks(&self) -> Option<&ReceivedMarks> {
+        self.marks.as_deref()
+    }
+
+    #[inline(always)]
+    pub(super) fn received_marks_mut(&mut self) -> Option<&mut ReceivedMarks> {
+        self.marks.as_deref_mut()
+    }
+
+    /// Smoothed round-trip time of the handshake.
+    pub(super) fn srtt(&self) -> Option<Nanos> {
+        self.srtt
     }
 
     /// Next byte expected.

@@ -1,5 +1,6 @@
 //! Packets, acknowledgements and SACK blocks exchanged by the two ends.
 
+use super::accurate_ecn::AccEcnOption;
 use tcpcast_link::time::Nanos;
 
 /// Tick of the timestamp option's clock: 1 ms.
@@ -127,8 +128,12 @@ pub struct ArrivingAck {
     pub sacks: SackBlocks,
     /// Timestamps.
     pub timestamps: Option<Timestamps>,
-    /// ECN echo: RFC 3168, section 6.1.
+    /// ECN echo (RFC 3168, section 6.1), or accurate ECN that may report marks.
     pub ece: bool,
+    /// ACE field of accurate ECN.
+    pub ace: u8,
+    /// Option of accurate ECN.
+    pub accurate_ecn: Option<AccEcnOption>,
 }
 
 /// An acknowledgement without SACK blocks.

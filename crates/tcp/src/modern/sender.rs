@@ -10,6 +10,7 @@
 //! Sequence numbers count bytes and do not wrap. Windows are in packets of `mss` bytes; only the
 //! last packet written by the application can be shorter.
 
+use super::accurate_ecn::ReportedMarks;
 use super::activity_durations::ActivityDurations;
 use super::cc::AnyCongestionControl;
 use super::delivery_rate::DeliveryCounter;
@@ -146,6 +147,8 @@ pub struct Sender {
     pub(super) loss_checked: u32,
     /// SACK blocks of the previous acknowledgement.
     pub(super) last_sacks: SackBlocks,
+    /// Counters of accurate ECN.
+    pub(super) marks: Option<Box<ReportedMarks>>,
 }
 
 impl Sender {
@@ -189,6 +192,7 @@ impl Sender {
             last_sent: now,
             small_end: start,
             last_sacks: SackBlocks::default(),
+            marks: None,
             loss_checked: 0,
             rescued: false,
             burst_open: false,

@@ -209,6 +209,8 @@ pub struct Stack {
     pub timestamps: bool,
     /// ECN: RFC 3168.
     pub ecn: bool,
+    /// Accurate ECN feedback (RFC 9768) is offered and, in a connection, used; only with `ecn`.
+    pub accurate_ecn: bool,
     /// The send buffer holds twice the largest window so far, which limits the outstanding data in
     /// a long recovery: Linux's `tcp_sndbuf_expand`, without the limit of `tcp_wmem`.
     pub bounded_send_buffer: bool,
@@ -290,11 +292,12 @@ impl Stack {
     }
 
     /// Whether the receiver echoes each mark, as DCTCP requires: RFC 8257, section 3.2. For Prague
-    /// this stands for accurate ECN, which gives the sender the same numbers.
+    /// without accurate ECN, this gives the sender the same numbers.
     #[inline(always)]
     #[must_use]
     pub fn echoes_each_mark(&self) -> bool {
         self.ecn
+            && !self.accurate_ecn
             && matches!(
                 self.control,
                 CongestionControlKind::Dctcp | CongestionControlKind::Prague(_)

@@ -72,6 +72,17 @@ enum PacingOption {
     Off,
 }
 
+/// Use of ECN.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum EcnOption {
+    Off,
+    /// The receiver echoes marks until the sender has reduced its window (RFC 3168), or each mark.
+    Classic,
+    /// RFC 9768.
+    Accurate,
+}
+
 /// Maximum memory of the buffers of a socket.
 #[derive(Clone, Copy, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -156,7 +167,7 @@ pub(super) struct StackOptions {
     idle_restart: bool,
     timestamps: bool,
     handshake: HandshakeKind,
-    ecn: bool,
+    ecn: EcnOption,
     pacing: PacingOption,
     socket_buffers: SocketBuffersOption,
     /// `None` if the send buffer accepts all data.
@@ -183,7 +194,8 @@ impl From<StackOptions> for ModernTcpConfig {
             limited_transmit: options.limited_transmit,
             idle_restart: options.idle_restart,
             timestamps: options.timestamps,
-            ecn: options.ecn,
+            ecn: options.ecn != EcnOption::Off,
+            accurate_ecn: options.ecn == EcnOption::Accurate,
             pacing: options.pacing_rules(),
             no_delay: options.nodelay,
             socket: options.socket.map(SocketOption::options),

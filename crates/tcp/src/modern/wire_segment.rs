@@ -1,6 +1,7 @@
 //! Segments that connections exchange.
 
-use super::receiver::EcnCodepoint;
+use super::accurate_ecn::AccEcnOption;
+use super::ecn_codepoint::EcnCodepoint;
 use super::segment::{SackBlock, SackBlocks, Timestamps};
 use crate::packet_kind::{HEADER_BYTES, TIMESTAMP_BYTES};
 
@@ -16,9 +17,25 @@ pub struct SegmentFlags {
     pub fin: bool,
     pub rst: bool,
     pub ack: bool,
+    pub ae: bool,
     pub ece: bool,
     pub cwr: bool,
     pub psh: bool,
+}
+
+impl SegmentFlags {
+    /// The field ACE of accurate ECN: RFC 9768, section 3.2.2.
+    #[inline(always)]
+    #[must_use]
+    pub fn ace(self) -> u8 {
+        u8::from(self.ae) << 2 | u8::from(self.cwr) << 1 | u8::from(self.ece)
+    }
+
+    /// Sets the field ACE.
+    #[inline(always)]
+    pub fn set_ace(&mut self, ace: u8) {
+        (self.ae, self.cwr, self.ece) = (ace & 4 != 0, ace & 2 != 0, ace & 1 != 0);
+    }
 }
 
 /// Options of a segment.
@@ -34,6 +51,19 @@ pub struct SegmentOptions {
     pub timestamps: Option<Timestamps>,
     /// SACK blocks.
     pub sacks: SackBlocks,
+    /// Bytes received by codepoint: accurate ECN.
+    pub accurate_ecn: Option<AccEcnOption>,
+}
+
+impl SegmentOptions {
+    /// Bytes of timestamps and SACK blocks.
+    #[must_use]
+    pub fn ack_option_bytes(&self) -> u32 {
+        let stamps = if self.timestamps.is_some() { TIMESTAMP_BYTES } else { 0 };
+        let blocks = self.sacks.as_slice().len() as u32;
+        let sacks = if blocks > 0 { SACK_OPTION_BYTES + SACK_BLOCK_BYTES * blocks } else { 0 };
+        stamps + sacks
+    }
 }
 
 /// A segment on the wire. Sequence numbers begin with 0 for SYN in both directions.
@@ -70,24 +100,25 @@ impl Segment {
         let Self { seq, len, ack, window, flags, ecn, messages, options } = other;
         (self.seq, self.len, self.ack, self.window) = (*seq, *len, *ack, *window);
         (self.flags, self.ecn, self.messages) = (*flags, *ecn, *messages);
-        let SegmentOptions { mss, window_scale, sack_permitted, timestamps, sacks } = options;
+        let SegmentOptions { mss, window_scale, sack_permitted, timestamps, sacks, accurate_ecn } =
+            options;
         (self.options.mss, self.options.window_scale) = (*mss, *window_scale);
         self.options.sack_permitted = *sack_permitted;
         self.options.timestamps = *timestamps;
         self.options.sacks.copy_from(sacks);
+        self.options.accurate_ecn = *accurate_ecn;
     }
 
-    /// Bytes of an acknowledgement's headers, with timestamps and SACK blocks.
+    /// Bytes of an acknowledgement's headers with their options.
     #[must_use]
     pub fn ack_bytes(&self) -> u32 {
-        let stamps = if self.options.timestamps.is_some() { TIMESTAMP_BYTES } else { 0 };
-        let blocks = self.options.sacks.as_slice().len() as u32;
-        let sacks = if blocks > 0 { SACK_OPTION_BYTES + SACK_BLOCK_BYTES * blocks } else { 0 };
-        HEADER_BYTES + stamps + sacks
+        let accurate = self.options.accurate_ecn.map_or(0, AccEcnOption::padded_bytes);
+        HEADER_BYTES + self.options.ack_option_bytes() + accurate
     }
 
     /// Whether `older` is a pure acknowledgement without information that this later segment of the
-    /// same connection and direction lacks: what the ack filter of Linux's `sch_cake.c` may drop.
+    /// same connection and direction lacks: what the ack filter of Linux's `sch_cake.c` may drop. It
+    /// drops no packet with flag AE or with an option of accurate ECN.
     #[must_use]
     pub fn supersedes(&self, older: &Self) -> bool {
         let only_ack = SegmentFlags { ece: older.flags.ece, cwr: older.flags.cwr, ..PURE_ACK };
@@ -98,6 +129,7 @@ impl Segment {
         };
         self.flags.ack
             && !self.flags.syn
+            && older.options.accurate_ecn.is_none()
             && older.len == 0
             && older.flags == only_ack
             && is_newer
@@ -124,6 +156,7 @@ const PURE_ACK: SegmentFlags = SegmentFlags {
     fin: false,
     rst: false,
     psh: false,
+    ae: false,
     ece: false,
     cwr: false,
 };
@@ -159,6 +192,12 @@ mod tests {
         };
         assert!(stamped(newer, 5).supersedes(&stamped(ack(9, &[]), 5)));
         assert!(!stamped(newer, 4).supersedes(&stamped(ack(9, &[]), 5)));
+        // Accurate ECN.
+        let ace = SegmentFlags { ae: true, ..PURE_ACK };
+        assert!(!newer.supersedes(&Segment { flags: ace, ..ack(9, &[]) }));
+        let accurate_ecn = Some(AccEcnOption::default());
+        let options = SegmentOptions { accurate_ecn, ..SegmentOptions::default() };
+        assert!(!newer.supersedes(&Segment { options, ..ack(9, &[]) }));
         // A packet with data acknowledges as well.
         assert!(Segment { len: 1, ..newer }.supersedes(&ack(9, &[])));
     }

@@ -225,6 +225,8 @@ impl Link {
             sacks: outgoing.sacks,
             timestamps,
             ece: outgoing.ece,
+            ace: 0,
+            accurate_ecn: None,
         };
         let late = self.lateness();
         self.arrive(self.now + self.delay + late, Arrival::Ack(ack));

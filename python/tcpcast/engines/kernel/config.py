@@ -6,6 +6,7 @@ Unsupported keys are rejected by name, with the behaviour of the kernel.
 from __future__ import annotations
 
 import math
+import platform
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -63,6 +64,9 @@ _KERNEL_FIXED_KEYS = {
     "pacing": ("pacing", "the hosts of engine kernel have neither fq nor a limit of the rate"),
 }
 """TCP keys that the kernel determines: attribute, key, and the kernel's behaviour."""
+
+_ACCURATE_ECN_SINCE = 7
+"""Linux version in which both ends can use accurate ECN."""
 
 _CLASSIC_SYSCTLS = {
     "tcp_sack": "0",
@@ -240,7 +244,7 @@ def _sysctls_of_both_ends(tcp: Tcp) -> dict[str, str]:
     """Return the sysctls that must agree at both ends."""
     both = {
         "tcp_timestamps": "1" if tcp.timestamps else "0",
-        "tcp_ecn": "1" if tcp.ecn else "0",
+        "tcp_ecn": "3" if tcp.ecn == "accurate" else str(int(bool(tcp.ecn))),
     }
     return both | (_CLASSIC_SYSCTLS if tcp.stack == "linux-reno-classic" else {})
 
@@ -362,6 +366,12 @@ def _find_unsupported_traffic(scenario: Scenario, group: Population) -> Iterator
 
 
 def _find_unsupported_tcp_features(scenario: Scenario, tcp: Tcp) -> Iterator[NotApplicable]:
+    release = platform.release()
+    if tcp.ecn == "accurate" and int(release.partition(".")[0] or 0) < _ACCURATE_ECN_SINCE:
+        yield NotApplicable(
+            f"tcp.ecn: accurate ECN in engine kernel requires Linux {_ACCURATE_ECN_SINCE}.0, and "
+            f"this machine has {release}; use ecn = true"
+        )
     if tcp.stack not in KERNEL_STACKS:
         fact = "the kernel supports only modern Linux stacks"
         if tcp.is_modern:

@@ -373,7 +373,7 @@ def _tcp_config(group: Population) -> Config:
             "idle_restart": tcp.idle_restart == "rto",
             "timestamps": bool(tcp.timestamps),
             "handshake": tcp.handshake or "none",
-            "ecn": bool(tcp.ecn),
+            "ecn": "accurate" if tcp.ecn == "accurate" else "classic" if tcp.ecn else "off",
             "pacing": (
                 {"max-rate-bps": round(tcp.pacing)}
                 if isinstance(tcp.pacing, float)
@@ -387,6 +387,14 @@ def _tcp_config(group: Population) -> Config:
         if tcp.is_modern
         else None,
     }
+
+
+def _one_road_tcp_config(group: Population) -> Config:
+    """Return TCP beside classic stacks, where packets do not carry counters of marks."""
+    config = _tcp_config(group)
+    if group.tcp.ecn == "accurate":
+        config["modern"]["ecn"] = "classic"
+    return config
 
 
 def _socket_buffers_config(tcp: Tcp) -> str | Config:
@@ -450,7 +458,7 @@ def _class_config(
         "back_ns": back_ns,
         "packet_bytes": group.packet_bytes if group.name in scenario.packet_size_classes else None,
         "traffic": traffic_config(group, start),
-        "tcp": _tcp_config(group),
+        "tcp": _one_road_tcp_config(group),
         "host_noise_ns": max(
             to_nanoseconds(group.tcp.host_noise_s), TIE_NOISE_NS if is_tied else 0
         ),

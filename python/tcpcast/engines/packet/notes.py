@@ -132,11 +132,11 @@ def _note_ecn_without_marks(
         why = "the queue dropped packets but marked none"
     else:
         return
-    if group.tcp.control == "dctcp":
-        text = f'{name}stack "dctcp" behaves like Reno here: {why}'
+    if group.tcp.control in ("dctcp", "prague"):
+        text = f'{name}stack "{group.tcp.stack}" behaves like Reno here: {why}'
         yield Note(text, kind="model", suggestions=suggestions)
     else:
-        text = f"{name}tcp.ecn = true has no effect: {why}"
+        text = f"{name}tcp.ecn has no effect: {why}"
         yield Note(text, kind="remark", suggestions=suggestions)
 
 

@@ -5,7 +5,8 @@ use super::delayed_ack::AckDueTime;
 use super::{EcnCodepoint, Receiver};
 
 impl Receiver {
-    /// RFC 3168, section 6.1.3; with DCTCP each mark is echoed: RFC 8257, section 3.2.
+    /// RFC 3168, section 6.1.3; with DCTCP each mark is echoed (RFC 8257, section 3.2), and accurate
+    /// ECN counts them.
     #[inline(never)]
     pub(super) fn update_ecn_echo(
         &mut self,
@@ -14,6 +15,12 @@ impl Receiver {
         cwr: bool,
         stack: &Stack,
     ) {
+        if let Some(marks) = &mut self.marks {
+            if marks.on_packets(len.div_ceil(stack.mss).max(1), len, ecn) {
+                self.due = AckDueTime::NOW;
+            }
+            return;
+        }
         let marked = ecn == EcnCodepoint::Marked;
         if len == 0 {
             return;
