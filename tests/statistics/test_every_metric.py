@@ -8,7 +8,7 @@ from tcpcast.scenario import Scenario
 
 LENGTH = {"duration": "20s", "warmup": "2s", "seed": 1}
 FIRST = {"name": "first", "rate": "20mbit", "buffer": "10pkt"}
-SECOND = {"name": "second", "rate": "10mbit", "buffer": "50pkt", "queue": "codel", "loss": "2%"}
+SECOND = {"name": "second", "rate": "10mbit", "buffer": "50pkt", "queue": "codel", "loss": "6%"}
 BOTTLENECK = {"rate": "10mbit", "buffer": "50pkt"}
 SCENARIOS: tuple[dict[str, Any], ...] = (
     {

@@ -31,6 +31,9 @@ const WORD_BITS: usize = u64::BITS as usize;
 /// Number of slots: the wheel spans 268 ms.
 const SLOTS: usize = WORD_BITS * WORD_BITS;
 
+/// Number of sorted packets from which a packet behind all of them goes to the heap.
+const MANY: usize = 64;
+
 /// Order of an unused element.
 const UNUSED: u64 = 0;
 /// Index of no packet.
@@ -56,7 +59,8 @@ pub(crate) struct PendingPackets<T> {
     /// First unused element of `packets`.
     unused: u32,
     scheduled: u64,
-    /// Packets up to the end of slot `reached`, the first packet last. Empty only without packets.
+    /// The first packets up to the end of slot `reached`, the first one last. Empty only without
+    /// packets.
     soon: Vec<Position>,
     reached: u64,
     /// First packet of each later slot.
@@ -64,7 +68,7 @@ pub(crate) struct PendingPackets<T> {
     /// Bitmaps of the filled slots, and of the words of this bitmap that are not zero.
     filled: [u64; WORD_BITS],
     filled_words: u64,
-    /// Packets that were beyond the wheel when they were scheduled.
+    /// Packets that were beyond the wheel, or behind many others, when they were scheduled.
     late: BinaryHeap<Reverse<Position>>,
 }
 
@@ -146,6 +150,13 @@ impl<T: Copy> PendingPackets<T> {
 
     #[inline]
     fn insert_soon(&mut self, position: Position) {
+        // Otherwise each packet of a burst of a million would move all others.
+        if self.soon.first().is_some_and(|last| position > *last)
+            && (self.soon.len() >= MANY
+                || self.late.peek().is_some_and(|Reverse(first)| *first < position))
+        {
+            return self.late.push(Reverse(position));
+        }
         let index = self.soon.partition_point(|other| *other > position);
         self.soon.insert(index, position);
     }
