@@ -182,6 +182,26 @@ def compare_classes(answers: Sequence[Answer]) -> dict[str, Comparison]:
     }
 
 
+def compare_by_class(reference: Answer, answer: Answer) -> Comparison:
+    """Compare the values of each class that a reference has, such as a measurement.
+
+    Returns
+    -------
+    Comparison
+        One row per class and metric, with the class as its subject.
+    """
+    answers = (reference, answer)
+    by_class = [class_metrics(each) for each in answers]
+    rows = tuple(
+        _make_comparison_row(
+            metric, tuple(each.get(name, {}).get(metric) for each in by_class), (0, 1), name
+        )
+        for name, metrics in by_class[0].items()
+        for metric in sort_metrics(metrics)
+    )
+    return _make_comparison(answers, (0, 1), rows)
+
+
 def compare_times_by_size(answers: Sequence[Answer]) -> Comparison:
     """Compare the mean times of single transfers, from the tables ``by_size``.
 

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 from tcpcast.cli import main
 from tcpcast.errors import ScenarioError
+from tcpcast.measurements.line_test import FlowGroup
 from tcpcast.scenario import Scenario
-from tcpcast_papers.homes.scenarios import FlowGroup, read_flows, shaped_link
+from tcpcast_papers.homes.scenarios import read_flows, shaped_link
 from tcpcast_papers.homes.sets import SETS
 from tcpcast_papers.published.cells import Cell, CellSet
 
@@ -49,7 +50,7 @@ def test_flows_are_grouped_by_direction_control_and_codepoint() -> None:
 def test_links_count_ethernet_headers() -> None:
     htb = shaped_link(10, "bfifo_64k")
     assert htb["rate"] == {"bucket": "10mbit", "burst": "1600B", "overhead": 14}
-    assert htb["buffer"] == "43pkt"
+    assert htb["buffer"] == "64930B"  # 65536 B of frames
     assert shaped_link(10, "pfifo_100")["buffer"] == "100pkt"
     assert shaped_link(10, "cake", "bandwidth=10Mbit diffserv4=flows")["queue"] == {
         "kind": "cake",
@@ -69,7 +70,13 @@ def test_swapped_uploads_are_downloads_and_contradictory_runs_are_left_out(tmp_p
     assert cell.label[0] == "rtt_fair_up swapped"
     flows, ping = cell.tables["class"]
     assert (flows["flows"], "sends" in flows, ping["name"]) == (2, False, "ping")
-    assert flows["tcp"] == {"stack": "linux-cubic", "ecn": True, "pacing": "fq"}
+    assert flows["tcp"] == {
+        "stack": "linux-cubic",
+        "socket_buffers": "linux-5.15",
+        "tso": "auto",
+        "ecn": True,
+        "pacing": "fq",
+    }
     assert [value.quantity for value in cell.values] == ["ping p95", "ping median", "download"]
     # 10 % of 70 ms, and 5 % of 96 Mbit/s.
     allowed = [value.allowed and value.allowed.absolute for value in cell.values]

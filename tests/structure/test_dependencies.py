@@ -77,6 +77,8 @@ MAY_IMPORT = {
     # Formats the results of engines, and evaluates no models.
     "report": ANSWERING - {"models"} | {"compare", "verdict", "plan", "sweeps", "emulation"},
     "home_scenario": {"command_option", "scenario", "units", "errors"},
+    # Files of programs that test a line.
+    "measurements": QUESTION | {"answer", "captures"},
     "path_scenario": ANSWERING | {"compare", "sweeps", "ranges", "path_option_definitions"},
     # Finds packages of papers, whose reports a command prints.
     "papers": {"errors", "report"},
@@ -85,7 +87,7 @@ MAY_IMPORT = {
     | {"path_option_definitions"},
     "cli": ANSWERING
     | {"compare", "verdict", "plan", "sweeps", "report", "papers", "web", "interrupts"}
-    | {"ranges", "path_scenario", "home_scenario"}
+    | {"ranges", "path_scenario", "home_scenario", "measurements"}
     | {"emulation", "protected_inputs", "command_option", "path_option_definitions"},
     "interrupts": set[str](),
     "pytest_plugin": set[str](),
@@ -96,7 +98,7 @@ MAY_IMPORT = {
 PUBLIC = (
     *("tcpcast.answer.", "tcpcast.compare.", "tcpcast.errors.", "tcpcast.models."),
     *("tcpcast.engines.answer", "tcpcast.engines.RunOptions", "tcpcast.output", "tcpcast.papers."),
-    *("tcpcast.report.", "tcpcast.scenario.", "tcpcast.statistics"),
+    *("tcpcast.measurements.", "tcpcast.report.", "tcpcast.scenario.", "tcpcast.statistics"),
 )
 """Prefixes of the names that ``tcpcast_papers`` may import."""
 

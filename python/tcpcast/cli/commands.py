@@ -153,6 +153,36 @@ HOME = Command(
     ),
     "Our line",
 )
+COMPARE = Command(
+    "compare",
+    "Compare a measurement of a line with its simulation.",
+    "Reads rates, RTT and the settings of tc from a file of flent, `iperf3 -J` or `crusader "
+    "export`, simulates the same test, and prints measured beside simulated values. The options "
+    "state what the file does not.",
+    "tcpcast compare flent rrul-2024.flent.gz --up 20mbit",
+    (
+        Argument("program", "PROGRAM", "Program that wrote the file: flent, iperf3 or crusader."),
+        Argument("file", "FILE", "File of this program; flent's may be compressed."),
+        *(
+            replace(HOME_OPTIONS[name], default=None, keys=(), form_field=None, help=text)
+            for name, text in (
+                ("down", "Rate of the line from the internet."),
+                ("up", "Rate of the line to the internet."),
+                ("rtt", "RTT of the idle line; default the smallest RTT of the ping."),
+                ("buffer", "Buffer of the line in each direction."),
+            )
+        ),
+        Option("queue", "NAME", "Queue discipline of the line, such as fq_codel."),
+        CHANGES,
+        SEED,
+    ),
+    (
+        Option("print_scenario", "", "Print the scenario of the test and exit."),
+        JSON,
+        CSV,
+        THREADS,
+    ),
+)
 PLAN = Command(
     "plan",
     "Find the buffer, users, rate, streams or loss for a target.",
@@ -531,7 +561,7 @@ SCHEMA = Command(
 COMMANDS = {
     each.name: each
     for each in (
-        *(PREDICT, RUN, HOME, PLAN, SWEEP, QUERY, TRACE, REPORT, SERVE, MCP),
+        *(PREDICT, RUN, HOME, COMPARE, PLAN, SWEEP, QUERY, TRACE, REPORT, SERVE, MCP),
         *(REPRODUCE, LINK, NEW, ENGINES, SCHEMA),
     )
 }

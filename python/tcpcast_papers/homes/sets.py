@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from tcpcast_papers.homes.scenarios import (
+import numpy as np
+from tcpcast.errors import CaptureError
+from tcpcast.measurements.flent_file import read_flent, read_series_rates
+from tcpcast.measurements.line_test import (
     DOWN,
     STAND_INS,
     UP,
     FlowGroup,
-    class_tables,
     count_flows,
     network_tables,
-    read_flows,
-    shaped_link,
 )
+
+from tcpcast_papers.homes.scenarios import flent_classes, read_flows, shaped_link
 from tcpcast_papers.kernel.agreement import AllowedDifference
 from tcpcast_papers.published.cells import Cell, CellSet, Lines, Value, Variant
 from tcpcast_papers.published.links import packets
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from tcpcast.answer import Answer
 
@@ -35,10 +39,41 @@ RATE_RELATIVE = 0.05
 SHARE_POINTS = 8.0
 ACK_FILTER_RELATIVE = 0.15
 
-_SECONDS = 60.0
+_SECONDS, _WARMUP_S = 60.0, 20.0
+"""Length of a run, and of its beginning, from which no value comes."""
+
 _SOURCE = "dtaht/blog-cerowrt at cc25396a, content/flent"
 _PAIRS = ("reno", "dctcp", "bbr")
 """Congestion controls whose shares beside CUBIC are compared; the others have stand-ins."""
+
+
+def read_samples(line: dict[str, str], folder: Path) -> dict[str, str]:
+    """Return a line with the rates and RTTs of its file of flent, if the folder has this file.
+
+    The complete tables have means of the series that flent plots, which count each sample once,
+    however long it lasted.
+    """
+    path = folder / line.get("file", "")
+    if not path.is_file():
+        return line
+    try:
+        rates = {name: 1e-6 * rate for name, rate in read_series_rates(path).items()}
+        pings = read_flent(path).ping_s
+    except CaptureError:
+        return line
+    changed = dict(line)
+    text = ";".join(f"{name}={rate:.6g}" for name, rate in sorted(rates.items()))
+    for column in ("flows", "per_flow"):
+        if "TCP " in line.get(column, ""):
+            changed[column] = text
+    for direction, column in ((DOWN, "down_sum_mean"), (UP, "up_sum_mean")):
+        if line.get(column):
+            own = [rate for name, rate in rates.items() if name.startswith(f"TCP {direction}")]
+            changed[column] = f"{math.fsum(own):.6g}"
+    if len(pings):
+        for percent, column in ((50, "ping_median_ms"), (95, "ping_p95_ms")):
+            changed[column] = f"{1e3 * np.percentile(pings, percent):.6g}"
+    return changed
 
 
 def _ping_ms(answer: Answer, column: str) -> float:
@@ -137,13 +172,14 @@ def _home_cells(lines: Lines, *, series: str) -> Iterator[Cell]:
             name: shaped_link(rate, line["router_queue"], line["qdisc_in_force"])
             for name, rate in rates.items()
         }
-        classes = class_tables(
+        classes = flent_classes(
             count_flows(groups),
             rtt_ms=float(line["rtt_ms"]),
             ecn=line["ecn"] == "ecn",
-            server_qdisc=line["server_qdisc"],
+            paced=(DOWN,) if line["server_qdisc"] == "sch_fq" else (),
+            bursts=_has_bursts(line["offloads"], line["router_queue"]),
         )
-        tables = network_tables(links, classes, _SECONDS)
+        tables = network_tables(links, classes, _SECONDS, _WARMUP_S)
         up, down = ("up_sum_mean", "down_sum_mean")
         sums = {DOWN: up} if line["swap"] else {DOWN: down, UP: up}
         yield Cell(
@@ -161,6 +197,11 @@ def _home_cells(lines: Lines, *, series: str) -> Iterator[Cell]:
             packets(sum(rates.values()), _SECONDS),
             tuple(_variants(line, groups, tables)),
         )
+
+
+def _has_bursts(offloads: str, queue: str) -> bool:
+    """Return True if the router's queue holds bursts of segmentation offload; CAKE divides them."""
+    return offloads == "on" and not queue.startswith("cake")
 
 
 def _time_of(file: str) -> str:
@@ -192,13 +233,15 @@ def _upload_cells(lines: Lines) -> Iterator[Cell]:
         is_wave = line["test"] == "tcp_4up_squarewave"
         if is_wave:
             groups = {FlowGroup(UP, control, "BE"): [0.0, 0.0] for control in _SQUARE_WAVE}
-        classes = class_tables(
+        classes = flent_classes(
             count_flows(groups),
             rtt_ms=float(line["rtt_ms"]),
             ecn=line["ecn"] == "ecn",
-            server_qdisc="",
+            paced=(UP,),
+            bursts=_has_bursts(line["router_offloads"], queue),
         )
-        tables = network_tables(links, classes, 85.0 if is_wave else _SECONDS)
+        length = (85.0, 0.0) if is_wave else (_SECONDS, _WARMUP_S)
+        tables = network_tables(links, classes, *length)
         if is_wave:
             tables |= {
                 "traffic": {"kind": "bulk"},
@@ -263,7 +306,7 @@ def _ack_filter_cells(lines: Lines) -> Iterator[Cell]:
         # Namespaces: no line below the shaper.
         links["down"]["rate"] = "10gbit"
         flows = [(FlowGroup(direction, "cubic", "BE"), 4) for direction in (DOWN, UP)]
-        classes = class_tables(flows, rtt_ms=99.5, ecn=False, server_qdisc="")
+        classes = flent_classes(flows, rtt_ms=99.5, paced=(UP,))
         sums = {DOWN: "down_sum_mean", UP: "up_sum_mean"}
         values = [
             replace(value, allowed=AllowedDifference(ACK_FILTER_RELATIVE))
@@ -271,7 +314,7 @@ def _ack_filter_cells(lines: Lines) -> Iterator[Cell]:
             else replace(value, allowed=None)
             for value in _sum_values(line, sums)
         ]
-        tables = network_tables(links, classes, _SECONDS)
+        tables = network_tables(links, classes, _SECONDS, _WARMUP_S)
         exact = Variant("hosts without noise, as in namespaces", tables | {"tcp": _NO_NOISE})
         yield Cell(
             (f"{up_mbit:g}", name),
@@ -285,8 +328,8 @@ def _ack_filter_cells(lines: Lines) -> Iterator[Cell]:
 
 _HOME_COLUMNS = ("test", "RTT (ms)", "queue", "ECN", "offloads", "run")
 _OFFLOADS = (
-    "With offloads, chunks of up to 64 kB are one packet for netem, HTB and its queue; in these "
-    "scenarios they are single packets. CAKE divides them."
+    "With offloads, bursts of up to 64 kB are one packet for netem, HTB and its queue; CAKE "
+    "divides them."
 )
 
 SETS: tuple[CellSet, ...] = (
@@ -303,6 +346,7 @@ SETS: tuple[CellSet, ...] = (
             _OFFLOADS,
         ),
         PACKAGE,
+        read_samples,
     ),
     CellSet(
         "Fast line",
@@ -315,6 +359,7 @@ SETS: tuple[CellSet, ...] = (
             "through HTB and 800 to 850 through CAKE at 900 Mbit/s: its processor was the limit.",
         ),
         PACKAGE,
+        read_samples,
     ),
     CellSet(
         "Upload",
@@ -329,6 +374,7 @@ SETS: tuple[CellSet, ...] = (
             _OFFLOADS,
         ),
         PACKAGE,
+        read_samples,
     ),
     CellSet(
         "Ack filter",
@@ -341,6 +387,7 @@ SETS: tuple[CellSet, ...] = (
             "each.",
         ),
         PACKAGE,
+        read_samples,
     ),
 )
 """All sets, in the order of the page."""

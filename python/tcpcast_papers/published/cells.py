@@ -114,6 +114,8 @@ class CellSet:
         Paragraphs: source, set-up, and what the scenarios leave out.
     package
         Package whose folder ``data`` contains the table, if it is distributed.
+    complete
+        Adds what other files of the folder state to a line of the table; None if none do.
     """
 
     name: str
@@ -123,6 +125,7 @@ class CellSet:
     cells: Callable[[Lines], Iterator[Cell]]
     set_up: tuple[str, ...]
     package: str = PACKAGE
+    complete: Callable[[dict[str, str], Path], dict[str, str]] | None = None
 
     @property
     def section_title(self) -> str:
@@ -141,7 +144,10 @@ class CellSet:
         if folders:
             for folder in folders:
                 for path in sorted(folder.glob(self.table)):
-                    lines += _lines(path.read_bytes(), path.name)
+                    own = _lines(path.read_bytes(), path.name)
+                    lines += (
+                        own if self.complete is None else [self.complete(x, folder) for x in own]
+                    )
         else:
             packaged = files(self.package).joinpath("data", self.table)
             if packaged.is_file():
