@@ -10,10 +10,12 @@ import tcpcast
 from tcpcast import plan as planning
 from tcpcast.answer import Metric
 from tcpcast.cli import main
+from tcpcast.errors import NotApplicable
 from tcpcast.plan import Plan
 from tcpcast.report.plan import columns_table, plan_parts
 from tcpcast.report.plan_figures import plan_figure
 from tcpcast.report.text import plain_text as as_text
+from tcpcast.scenario import Scenario
 
 from cli.made_up import simulated
 
@@ -297,3 +299,99 @@ def test_figure_shows_runs_target_and_answer() -> None:
     undecided = made_up_plan(value=None, undecided=True)
     labels = [str(line.get_label()) for line in plan_figure(undecided, web).axes[0].get_lines()]
     assert "answer" not in labels
+
+
+SHAPED: dict[str, Any] = {
+    "link": {
+        "router": {
+            "rate": "1gbit",
+            "buffer": "unlimited",
+            "queue": {"kind": "cake", "rate": "5mbit"},
+        },
+        "modem": {"rate": "10mbit", "buffer": "300KB"},
+        "down": {"rate": "50mbit"},
+    },
+    "class": [
+        {
+            "name": "upload",
+            "flows": 2,
+            "sends": "client",
+            "route": ["down"],
+            "back": ["router", "modem"],
+            "delay": "10ms",
+            "traffic": {"kind": "bulk"},
+        },
+        {
+            "name": "call",
+            "flows": 1,
+            "sends": "client",
+            "route": ["down"],
+            "back": ["router", "modem"],
+            "delay": "10ms",
+            "traffic": {"kind": "messages", "size": "200B", "interval": "20ms"},
+        },
+    ],
+    "run": {"duration": "24s", "warmup": "4s", "seed": 1},
+}
+
+
+def test_fastest_shaper_is_the_line_in_frames() -> None:
+    scenario = Scenario.from_dict(SHAPED | {"probes": {"link": "router"}})
+    plan = planning.solve("shaper", scenario, delay_s=0.02)
+    assert plan.question == "fastest shaper for a delay of 20 ms (p95)"
+    assert plan.value is not None
+    # CAKE counts 14 B of Ethernet headers in addition: 10 Mbit/s of packets are 10.09 of frames.
+    # Up to there the queue forms in CAKE, and behind it in the modem.
+    assert 9.5e6 < plan.value < 10.3e6
+    assert plan.scenario is not None
+    assert plan.scenario.resolved()["link"]["router"]["queue"]["rate"].endswith("mbit")
+
+
+def test_largest_target_of_an_aqm_for_a_delay() -> None:
+    links = {
+        "up": {"rate": "10mbit", "buffer": "300KB", "queue": "codel"},
+        "down": {"rate": "50mbit"},
+    }
+    classes = [each | {"back": ["up"]} for each in SHAPED["class"]]
+    tables = SHAPED | {"link": links, "class": classes, "probes": {"link": "up"}}
+    plan = planning.solve("aqm", Scenario.from_dict(tables), delay_s=0.05)
+    assert plan.value is not None
+    # The delay of 50 ms includes 10 ms of the path; the queue oscillates around the target.
+    assert 0.005 < plan.value < 0.04
+    delays = plan.tables["values"]["delay_p95_s"]
+    assert delays[0] < 0.05 < delays[-1]
+
+
+@pytest.mark.parametrize(
+    ("question", "changes", "message"),
+    [
+        ("shaper", {"probes.link": "modem"}, "requires a shaper, but link modem has none"),
+        ("aqm", {"probes.link": "router"}, "a queue with a target, but link router has none"),
+        ("aqm", {"class.call.traffic": {"kind": "bulk"}}, "requires a class of kind messages"),
+    ],
+)
+def test_plans_of_delays_refuse_what_they_cannot_vary(
+    question: str, changes: dict[str, Any], message: str
+) -> None:
+    tables = SHAPED | {"probes": {"link": "router"}}
+    scenario = Scenario.from_dict(tables).with_changes(changes)
+    with pytest.raises(NotApplicable, match=message):
+        planning.solve(question, scenario, delay_s=0.02)
+
+
+def test_plans_of_delays_on_the_command_line(tmp_path: Path, capsys: Capture) -> None:
+    path = tmp_path / "shaped.toml"
+    path.write_text(Scenario.from_dict(SHAPED).to_toml())
+    assert main(["plan", "shaper", str(path), "--link", "router", "--delay", "soon"]) == 2
+    assert '--delay: "soon" is not a time' in capsys.readouterr().err
+    assert main(["plan", "shaper", str(path), "--link", "modem", "--delay", "20ms"]) == 2
+    assert "link modem has none; use --link" in capsys.readouterr().err
+    changed = ["--set", "link.router.queue.rate=9mbit"]
+    assert main(["plan", "shaper", str(path), "--link", "router", "--delay", "20ms", *changed]) == 2
+    assert "link.router.queue.rate: plan shaper solves for this key" in capsys.readouterr().err
+    unknown = ["--class", "upload"]
+    assert main(["plan", "shaper", str(path), "--link", "router", "--delay", "20ms", *unknown]) == 2
+    assert '--class: "upload" is not such a class; use "call"' in capsys.readouterr().err
+    web = "web-10mbit"
+    assert main(["plan", "aqm", web, "--delay", "20ms"]) == 2
+    assert "plan aqm requires a network of links" in capsys.readouterr().err

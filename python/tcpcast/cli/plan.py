@@ -107,7 +107,9 @@ def _check_changes(question: Question, changes: Mapping[str, Any], scenario: Sce
     With several classes, the numbers of senders determine the proportion of the classes.
     """
     patterns = [question.key]
-    if not question.key.startswith("network."):
+    if question.key.startswith("link."):
+        patterns += [question.key.replace(".queue.rate", ".rate*")]
+    elif not question.key.startswith("network."):
         alone = len(scenario.populations) == 1
         patterns = [f"{where}.{question.key}" for where in ("traffic", "class.*")] if alone else []
     elif scenario.network.hops:

@@ -9,7 +9,7 @@ import math
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from tcpcast.command_option import Option
+from tcpcast.command_option import KeyOption, Option
 from tcpcast.errors import DomainError
 from tcpcast.path_option_definitions import PATH_OPTIONS
 
@@ -73,6 +73,8 @@ class Question:
         The targets; options of one of them are given. The first one may have a default.
     class_option
         Option that selects a class, or None.
+    link_option
+        Option that selects the link of the varied key, or None.
     required_path_options, further_path_options
         Required and further options that describe the path instead of a scenario; the options of
         the hosts are added. Without required options, the plan needs a scenario.
@@ -94,6 +96,7 @@ class Question:
     power: float = 1.0
     targets: tuple[Target, ...]
     class_option: Option | None = None
+    link_option: KeyOption | None = None
     required_path_options: tuple[Option, ...] = ()
     further_path_options: tuple[Option, ...] = ()
     placeholders: Mapping[str, str] = field(default_factory=dict)
@@ -127,7 +130,7 @@ class Question:
     def target_options(self) -> tuple[Option, ...]:
         """Options of all targets and of the class, in the order of the help."""
         stated = dict.fromkeys(row for target in self.targets for row in target.options)
-        return (*stated, *filter(None, [self.class_option]), ENGINE)
+        return (*stated, *filter(None, [self.class_option, self.link_option]), ENGINE)
 
     @property
     def options(self) -> tuple[Option, ...]:
@@ -165,6 +168,18 @@ _ABOVE = Option(
     "above", "RATE", "Minimum goodput of these files (see {--share}).", example="500kbit"
 )
 _TIME = Option("time", "TIME", "Maximum of the mean time per file.", example="2s")
+_DELAY = Option(
+    "delay",
+    "TIME",
+    "Maximum delay of 95 % of the packets of a call, a game or a ping.",
+    example="30ms",
+)
+_DELAYED_CLASS = Option(
+    "class_name",
+    "NAME",
+    "Class whose delay must reach the target; default: the class with the longest.",
+    "--class",
+)
 _UTILISATION = Option("utilisation", "RATIO", "Minimum utilisation of the link.", example="95%")
 _ABOUT_POPULATIONS = (
     "The target is a mean rate ({--rate}), a share of files above a goodput ({--share} and "
@@ -340,6 +355,62 @@ _ROWS = (
             Option("rate", "RATE", "Link rate; default unlimited."),
         ),
         placeholders={"loss": "1%"},
+    ),
+    Question(
+        name="shaper",
+        summary="Find the fastest shaper that keeps the delay of a call.",
+        about="Varies the rate of CAKE or of a token bucket in front of the link that limits.",
+        example="shaped-home.toml --link router --delay 15ms",
+        text="fastest shaper",
+        key="link.*.queue.rate",
+        column="shaper_bps",
+        unit="bit/s",
+        axis="rate of the shaper",
+        integer=False,
+        smallest=False,
+        targets=(
+            Target(
+                options=(_DELAY,),
+                metric="delay_p95_s",
+                rises=True,
+                text="for a delay of {} (p95)",
+            ),
+        ),
+        class_option=_DELAYED_CLASS,
+        link_option=KeyOption(
+            "link",
+            "NAME",
+            "Link with the shaper; default: the link with the highest utilisation.",
+            keys=("probes.link",),
+        ),
+    ),
+    Question(
+        name="aqm",
+        summary="Find the largest target of a queue's AQM that keeps the delay of a call.",
+        about="Varies the target of CoDel, FQ-CoDel, PIE or DualPI2.",
+        example="home.toml --link up --set link.*.queue=codel --delay 40ms",
+        text="largest target of the AQM",
+        key="link.*.queue.target",
+        column="target_s",
+        unit="s",
+        axis="target of the AQM",
+        integer=False,
+        smallest=False,
+        targets=(
+            Target(
+                options=(_DELAY,),
+                metric="delay_p95_s",
+                rises=True,
+                text="for a delay of {} (p95)",
+            ),
+        ),
+        class_option=_DELAYED_CLASS,
+        link_option=KeyOption(
+            "link",
+            "NAME",
+            "Link with the queue; default: the link with the highest utilisation.",
+            keys=("probes.link",),
+        ),
     ),
 )
 QUESTIONS = {row.name: row for row in _ROWS}

@@ -60,6 +60,7 @@ FURTHER_METRICS = (
     "utilisation",
     "rtt_mean_s",
     "queue_delay_mean_s",
+    "delay_p95_s",
 )
 """Further metrics in the table of the computed values."""
 
@@ -84,7 +85,8 @@ def solve(
     Parameters
     ----------
     question
-        ``"buffer"``, ``"users"``, ``"rate"``, ``"streams"`` or ``"max-loss"``.
+        ``"buffer"``, ``"users"``, ``"rate"``, ``"streams"``, ``"max-loss"``, ``"shaper"`` or
+        ``"aqm"``.
     scenario
         The scenario; its value of the varied key is ignored. ``run.max_wall`` limits the total time
         of all simulations.
@@ -94,7 +96,8 @@ def solve(
         formula is bisected.
     class_name
         ``users`` and ``streams``: the class that is varied; None for all, in proportion. ``rate``:
-        the class that must reach the target; None for the slowest one.
+        the class that must reach the target; None for the slowest one, also in ``shaper`` and
+        ``aqm``.
     options
         Threads and progress of the simulations; they do not change the result.
     **target
@@ -102,7 +105,7 @@ def solve(
         ``utilisation``. ``users`` and ``rate``: ``rate_bps`` (mean rate of a user),
         ``share`` and ``above_bps`` (share of files above a goodput) or ``time_s`` (mean time per
         file). ``streams``: ``utilisation`` (default 95 %). ``max-loss``: ``goodput_bps`` (of all
-        flows) or ``time_s``.
+        flows) or ``time_s``. ``shaper`` and ``aqm``: ``delay_s`` (95th percentile).
 
     Returns
     -------
@@ -148,7 +151,7 @@ def solve(
         power=asked.power,
         limit=1.0 if metric == "utilisation" else math.inf,
     )
-    of_class = class_name if question == "rate" else None
+    of_class = class_name if question in {"rate", "shaper", "aqm"} else None
     read: Callable[[Answer], Metric | None] = partial(
         read_metric,
         metric=metric,
@@ -254,7 +257,8 @@ def _check_target(scenario: Scenario, metric: str, target: float) -> None:
 def _class_text(question: Question, scenario: Scenario, class_name: str | None) -> str:
     """Return the class to which an answer applies, "" if there is only one."""
     if class_name is not None:
-        return f" in class {class_name}" if question.name == "rate" else f", class {class_name}"
+        varies_class = question.name in {"users", "streams"}
+        return f", class {class_name}" if varies_class else f" in class {class_name}"
     several = len(scenario.populations) > 1 and question.name in {"users", "rate"}
     return " in each class" if several else ""
 

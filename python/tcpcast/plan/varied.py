@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from tcpcast.plan.questions import Question
     from tcpcast.scenario import Scenario
+    from tcpcast.scenario.links import NetworkLink
 
 MAX_EXACT_SOURCES = 300_000
 """Largest population that is simulated source by source; each source takes 1 kB or more."""
@@ -35,6 +36,12 @@ RATE_TOLERANCE = 1.001
 
 MIN_LOSS, START_LOSS, MAX_LOSS = 1e-8, 0.01, 0.99
 """Limits of the loss in a search, and its first value."""
+
+MAX_SHAPER_FACTOR = 32
+"""Largest ratio of a shaper's rate to its first value, and of the first value to its rate."""
+
+MIN_TARGET_S, MAX_TARGET_S = 1e-4, 10.0
+"""Limits of the target of an AQM."""
 
 _KEYS_BY_KIND = {
     "on-off": ("sources", "traffic.sources"),
@@ -107,6 +114,8 @@ def vary(question: Question, scenario: Scenario, engine: str, class_name: str | 
         "rate": _vary_rate,
         "streams": _vary_senders,
         "max-loss": _vary_loss,
+        "shaper": _vary_shaper,
+        "aqm": _vary_aqm_target,
     }[question.name]
     return make(question, scenario, engine, class_name)
 
@@ -333,6 +342,78 @@ def _vary_loss(question: Question, scenario: Scenario, _: str, __: str | None) -
         easiest=easiest,
         scenario=scenario,
     )
+
+
+def _vary_shaper(question: Question, scenario: Scenario, _: str, class_name: str | None) -> Varied:
+    """Vary the rate of the shaper of a link: CAKE, or a token bucket."""
+    name, link = _link_for_delay(question, scenario, class_name)
+    cake_bps = getattr(link.queue, "shaper", None)
+    if cake_bps is not None:
+        key, start = f"link.{name}.queue.rate", cake_bps
+    elif isinstance(link.varying, TokenBucket):
+        key, start = f"link.{name}.rate.bucket", link.varying.bucket
+    else:
+        raise NotApplicable(
+            f"plan shaper requires a shaper, but link {name} has none; use {name_of('--link')}, or "
+            f'link.{name}.queue = {{ kind = "cake", rate = "19mbit" }}, for example'
+        )
+    return _of_question(  # type: ignore[no-any-return]
+        question,
+        name=key,
+        make_changes=lambda value: {key: units.format_rate(float(f"{value:.6g}"))},
+        start=start,
+        minimum=start / MAX_SHAPER_FACTOR,
+        maximum=start * MAX_SHAPER_FACTOR,
+        scenario=scenario,
+    )
+
+
+def _vary_aqm_target(
+    question: Question, scenario: Scenario, _: str, class_name: str | None
+) -> Varied:
+    """Vary the target of a link's queue discipline."""
+    name, link = _link_for_delay(question, scenario, class_name)
+    start = getattr(link.queue, "target", None)
+    if start is None:
+        raise NotApplicable(
+            f"plan aqm requires a queue with a target, but link {name} has none; use "
+            f'{name_of("--link")}, or link.{name}.queue = "fq_codel", for example'
+        )
+    key = f"link.{name}.queue"
+    # The queue may be a name, without a table.
+    queue = scenario.resolved()["link"][name]["queue"]
+    # CoDel requires a target below its interval.
+    most = 0.99 * getattr(link.queue, "interval", MAX_TARGET_S)
+    return _of_question(  # type: ignore[no-any-return]
+        question,
+        name=f"{key}.target",
+        make_changes=lambda value: {
+            key: queue | {"target": units.format_duration(float(f"{value:.6g}"))}
+        },
+        start=start,
+        minimum=MIN_TARGET_S,
+        maximum=most,
+        scenario=scenario,
+    )
+
+
+def _link_for_delay(
+    question: Question, scenario: Scenario, class_name: str | None
+) -> tuple[str, NetworkLink]:
+    """Return the chosen link of a network, in which a class must have a delay."""
+    if not scenario.links:
+        raise NotApplicable(
+            f"plan {question.name} requires a network of links; see `tcpcast home --print-scenario`"
+        )
+    timed = {e.name: e for e in scenario.populations if e.traffic.kind in ("messages", "ping")}
+    if not timed:
+        raise NotApplicable(
+            f"plan {question.name} requires a class of kind messages or ping, whose delay is the "
+            "target"
+        )
+    if class_name is not None:
+        check_class(scenario, class_name, timed)
+    return scenario.headline, scenario.links[scenario.headline]
 
 
 def require_link_rate(question: Question, scenario: Scenario) -> None:
