@@ -69,7 +69,7 @@ def test_short_transfer_takes_the_same_time_without_losses() -> None:
 @pytest.mark.parametrize(
     ("buffers", "message"),
     [
-        ("linux-4.4", 'use "unlimited", "linux-5.15" or "linux-6.18"'),
+        ("linux-4.4", 'use "unlimited", "kernel", "linux-5.15" or "linux-6.18"'),
         ({"send": "1MiB"}, "receive"),
     ],
 )

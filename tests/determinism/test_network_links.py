@@ -28,6 +28,7 @@ MODERN: Config = {
     "ecn": False,
     "socket_buffers": "unlimited",
     "nodelay": False,
+    "kernel": "6.18",
     "virtual_flows": 1,
 }
 

@@ -9,6 +9,20 @@ CLASSIC_ONLY: dict[str, Any] = {"initial_ssthresh": "unlimited"}
 
 MULTCP, TFRC = "multcp", "tfrc"
 
+NEWEST_MEASURED_KERNEL = "6.18"
+"""Release of Linux that the stacks have by default: the newest with which they were compared."""
+
+_MIB = 2**20
+RECEIVE_BUFFERS: dict[str, tuple[int, float]] = {
+    "5.4": (6 * _MIB, 1 / 2),
+    "5.15": (6 * _MIB, 1 / 2),
+    "6.1": (6 * _MIB, 1 / 2),
+    "6.12": (6 * _MIB, 5 / 8),
+    "6.18": (32 * _MIB, 5 / 8),
+    "7.0": (32 * _MIB, 5 / 8),
+}
+"""Third value of ``tcp_rmem`` in bytes, and the share that is advertised, by release of Linux."""
+
 _LINUX: dict[str, Any] = {
     **CLASSIC_ONLY,
     "initial_window": 10,
@@ -22,6 +36,7 @@ _LINUX: dict[str, Any] = {
     "duplicate_threshold": 3,
     "limited_transmit": True,
     "idle_restart": "rto",
+    "kernel": NEWEST_MEASURED_KERNEL,
     "timestamps": True,
     "handshake": "tcp",
     "ecn": False,
@@ -105,7 +120,7 @@ MODERN_STACKS = {
         loss_detection="SACK (RFC 6675) with rescue retransmissions",
         window_reduction="immediate",
         timeout="RFC 6298, at least 1 s",
-        keys=_LINUX
+        keys={key: value for key, value in _LINUX.items() if key != "kernel"}
         | {
             "ack_timeout": "200ms",
             "min_rto": "1s",

@@ -13,7 +13,17 @@ if TYPE_CHECKING:
     from pydantic_core import InitErrorDetails
 
 MODERN_ONLY_OPTIONS = (
-    *("timestamps", "ecn", "pacing", "socket_buffers", "nodelay", "notsent_lowat", "tso", "gro"),
+    *(
+        "kernel",
+        "timestamps",
+        "ecn",
+        "pacing",
+        "socket_buffers",
+        "nodelay",
+        "notsent_lowat",
+        "tso",
+        "gro",
+    ),
 )
 """Keys that only modern stacks have, except for the handshake."""
 
@@ -65,7 +75,14 @@ def get_inherited_keys(tcp: Mapping[str, Any], stack: object) -> dict[str, Any]:
         own = _CLASSIC_VALUES if is_modern(stack) else _MODERN_ONLY
     if stack != MULTCP:
         own = own | {"virtual_flows"}
+    if not has_kernel(stack):
+        own = own | {"kernel"}
     return {key: value for key, value in tcp.items() if key not in own}
+
+
+def has_kernel(stack: object) -> bool:
+    """Return True if the rules of a stack depend on the release of Linux."""
+    return is_modern(stack) and "kernel" in MODERN_PRESETS[str(stack)]
 
 
 def drop_classic_keys(tables: dict[str, Any]) -> dict[str, Any]:
@@ -85,6 +102,9 @@ def find_unsupported_modern_keys(
             f"{USE_CLASSIC_ADVICE}"
         )
         yield make_error_at(message, "initial_ssthresh")
+    if values["kernel"] is not None and not has_kernel(stack):
+        message = f"{stack} follows RFCs instead of a release of Linux; leave this key out"
+        yield make_error_at(message, "kernel")
     if stack != "rfc-sack" and values["ack_timeout"] != preset["ack_timeout"]:
         message = (
             f"{stack} adapts the delay of acks to the times between packets, with a "

@@ -358,9 +358,14 @@ impl Sender {
         let (lost, in_flight) = (self.count_newly_lost(ctx), self.flight.in_flight());
         if let Some(prr) = self.phase.prr_mut() {
             if stack.reduction == WindowReduction::Proportional {
-                let has_delivery =
-                    PrrAckEffect { delivered, lost, in_flight, advanced: ctx.advanced };
-                prr.on_ack(&mut self.window, has_delivery);
+                let effect = PrrAckEffect {
+                    delivered,
+                    lost,
+                    in_flight,
+                    advanced: ctx.advanced,
+                    retransmission_acked: ctx.retransmission_acked && !ctx.retransmission_lost,
+                };
+                prr.on_ack(&mut self.window, effect, stack.kernel.prr);
             }
         } else if self.may_grow_window(ctx, stack) {
             self.grow_window(ctx, stack);

@@ -109,7 +109,7 @@ impl Sender {
         let RecoveryPhase::Loss { high, frto } = self.phase else { return };
         let recovered = self.una >= high;
         if ctx.advanced {
-            if let Some(reason) = self.undo_reason(ctx) {
+            if let Some(reason) = self.undo_reason(ctx, stack) {
                 self.undo_loss_phase(ctx, reason, stack, probe);
                 return;
             }

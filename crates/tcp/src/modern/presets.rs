@@ -1,6 +1,7 @@
 //! Named stacks, and the rules of common stacks.
 
 use super::cc::{CongestionControlKind, CubicOptions, PragueOptions, WindowGrowthUnit};
+use super::kernel_version::KernelRules;
 use super::stack::{
     AckDelayRule, ApplicationReading, LossDetection, PacingRules, ReceiverRules,
     ReorderingThreshold, RttRule, Stack, WindowReduction,
@@ -89,6 +90,7 @@ const WINDOW_GROWTH: u64 = (4 << 20) / 8;
 /// Linux 6 with the defaults of its settings.
 const LINUX: Stack = Stack {
     control: CongestionControlKind::Cubic(CubicOptions::LINUX),
+    kernel: KernelRules::V6_18,
     detection: LossDetection::RACK,
     reduction: WindowReduction::Proportional,
     growth: WindowGrowthUnit::PacketsAcked,

@@ -1,5 +1,6 @@
 //! Proportional rate reduction: RFC 9937, as Linux computes it.
 
+use super::kernel_version::PrrRule;
 use super::window::CongestionWindow;
 
 /// State of a window reduction, in packets.
@@ -22,14 +23,16 @@ pub struct PrrAckEffect {
     pub in_flight: u32,
     /// Whether new data was acknowledged cumulatively.
     pub advanced: bool,
+    /// Whether a retransmission was acknowledged, and none was lost.
+    pub retransmission_acked: bool,
 }
 
 impl ProportionalRateReduction {
     /// Sets the window to the packets allowed in flight. RFC 9937, section 6: above the threshold,
     /// packets are sent in proportion to the packets delivered. Below the threshold, the window
     /// grows by slow start while acknowledgements advance without losses, and otherwise by the
-    /// packets delivered.
-    pub fn on_ack(&mut self, window: &mut CongestionWindow, ack: PrrAckEffect) {
+    /// packets delivered. Earlier releases of Linux differ below the threshold: [`PrrRule`].
+    pub fn on_ack(&mut self, window: &mut CongestionWindow, ack: PrrAckEffect, rule: PrrRule) {
         if ack.delivered == 0 || window.before_reduction == 0 {
             return;
         }
@@ -40,9 +43,16 @@ impl ProportionalRateReduction {
             due - i64::from(self.out)
         } else {
             let banked = i64::from(self.delivered) - i64::from(self.out);
-            let slow_start = i64::from(ack.advanced && ack.lost == 0);
-            (banked.max(i64::from(ack.delivered)) + slow_start)
-                .min(i64::from(window.ssthresh - ack.in_flight))
+            let delivered = i64::from(ack.delivered);
+            let slow_start = match rule {
+                PrrRule::AckedRetransmission => ack.retransmission_acked,
+                PrrRule::Advance | PrrRule::Banked => ack.advanced && ack.lost == 0,
+            };
+            let count = match rule {
+                PrrRule::AckedRetransmission | PrrRule::Advance if !slow_start => delivered,
+                _ => banked.max(delivered) + i64::from(slow_start),
+            };
+            count.min(i64::from(window.ssthresh - ack.in_flight))
         };
         // The first packet of a recovery is always allowed.
         let count = count.max(i64::from(self.out == 0));
@@ -55,7 +65,8 @@ mod tests {
     use super::*;
 
     fn ack(delivered: u32, in_flight: u32) -> PrrAckEffect {
-        PrrAckEffect { delivered, lost: 0, in_flight, advanced: false }
+        let (advanced, retransmission_acked) = (false, false);
+        PrrAckEffect { delivered, lost: 0, in_flight, advanced, retransmission_acked }
     }
 
     #[test]
@@ -68,7 +79,7 @@ mod tests {
         let mut sent = 0;
         for _ in 0..10 {
             in_flight -= 1;
-            prr.on_ack(&mut window, ack(1, in_flight));
+            prr.on_ack(&mut window, ack(1, in_flight), PrrRule::Banked);
             let count = window.cwnd - in_flight;
             prr.out += count;
             sent += count;
@@ -82,13 +93,17 @@ mod tests {
         let mut window =
             CongestionWindow { ssthresh: 7, before_reduction: 10, ..CongestionWindow::new(10) };
         let mut prr = ProportionalRateReduction { delivered: 3, out: 3 };
-        prr.on_ack(&mut window, ack(1, 3));
+        prr.on_ack(&mut window, ack(1, 3), PrrRule::Banked);
         assert_eq!(window.cwnd, 4, "packet conservation");
         prr.out += 1;
-        prr.on_ack(&mut window, PrrAckEffect { advanced: true, ..ack(1, 3) });
+        prr.on_ack(&mut window, PrrAckEffect { advanced: true, ..ack(1, 3) }, PrrRule::Banked);
         assert_eq!(window.cwnd, 5, "slow start");
         prr.out += 2;
-        prr.on_ack(&mut window, PrrAckEffect { advanced: true, lost: 1, ..ack(1, 3) });
+        prr.on_ack(
+            &mut window,
+            PrrAckEffect { advanced: true, lost: 1, ..ack(1, 3) },
+            PrrRule::Banked,
+        );
         assert_eq!(window.cwnd, 4, "no slow start after a loss");
     }
 
@@ -97,7 +112,7 @@ mod tests {
         let mut window =
             CongestionWindow { ssthresh: 7, before_reduction: 10, ..CongestionWindow::new(10) };
         let mut prr = ProportionalRateReduction { delivered: 8, out: 3 };
-        prr.on_ack(&mut window, PrrAckEffect { advanced: true, ..ack(1, 7) });
+        prr.on_ack(&mut window, PrrAckEffect { advanced: true, ..ack(1, 7) }, PrrRule::Banked);
         assert_eq!(window.cwnd, 7);
     }
 
@@ -106,10 +121,29 @@ mod tests {
         let mut window =
             CongestionWindow { ssthresh: 20, before_reduction: 30, ..CongestionWindow::new(30) };
         let mut prr = ProportionalRateReduction::default();
-        prr.on_ack(&mut window, ack(1, 20));
+        prr.on_ack(&mut window, ack(1, 20), PrrRule::Banked);
         assert_eq!(window.cwnd, 21);
         prr.out = 1;
-        prr.on_ack(&mut window, ack(1, 20));
+        prr.on_ack(&mut window, ack(1, 20), PrrRule::Banked);
         assert_eq!(window.cwnd, 20, "the second waits for room");
+    }
+
+    #[test]
+    fn linux_releases_differ_below_the_threshold() {
+        // Five packets were delivered and two sent since the reduction began.
+        let cwnd = |rule, effect| {
+            let mut window =
+                CongestionWindow { ssthresh: 9, before_reduction: 13, ..CongestionWindow::new(13) };
+            let mut prr = ProportionalRateReduction { delivered: 4, out: 2 };
+            prr.on_ack(&mut window, effect, rule);
+            window.cwnd
+        };
+        let none = ack(1, 3);
+        let advanced = PrrAckEffect { advanced: true, ..none };
+        let repaired = PrrAckEffect { retransmission_acked: true, ..none };
+        let cwnds = |rule| [none, advanced, repaired].map(|effect| cwnd(rule, effect));
+        assert_eq!(cwnds(PrrRule::AckedRetransmission), [4, 4, 7]);
+        assert_eq!(cwnds(PrrRule::Advance), [4, 7, 4]);
+        assert_eq!(cwnds(PrrRule::Banked), [6, 7, 6]);
     }
 }

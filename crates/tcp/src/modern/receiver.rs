@@ -384,7 +384,8 @@ impl Receiver {
             self.due = AckDueTime::NOW;
         } else {
             self.compressed += 1;
-            let wait = (self.srtt.unwrap_or(20 * MILLISECOND) / 20).min(MILLISECOND);
+            let share = u64::from(stack.kernel.sack_compression_percent);
+            let wait = (self.srtt.unwrap_or(20 * MILLISECOND) * share / 100).min(MILLISECOND);
             self.compressed_until.get_or_insert(now + wait);
         }
     }

@@ -1,3 +1,4 @@
+use super::super::kernel_version::KernelVersion;
 use super::super::presets::Preset;
 use super::super::stack::{ApplicationReading, ReceiverRules};
 use super::*;
@@ -307,4 +308,21 @@ fn linux_tcp_select_window_does_not_advertise_a_small_part_of_the_buffer() {
     receiver.on_read(1, 1000, &stack);
     receiver.make_ack_due();
     assert_eq!(receiver.poll_ack(&stack).map(|ack| ack.window), Some(0));
+}
+
+#[test]
+fn linux_6_19_compresses_acks_for_a_third_of_the_rtt() {
+    let deadline = |version: KernelVersion| {
+        let stack = Stack { kernel: version.rules(), ..with_full_window(Preset::LinuxCubic) };
+        let mut receiver = Receiver::new(1, &stack);
+        receiver.on_established(Some(2 * MILLISECOND), None);
+        arrive(&mut receiver, 0, data(1, 1448), &stack);
+        receiver.delay.quick = 0;
+        for number in 2..7 {
+            arrive(&mut receiver, 0, data(1 + number * 1448, 1448), &stack);
+        }
+        receiver.deadline()
+    };
+    assert_eq!(deadline(KernelVersion::V6_18), 100_000);
+    assert_eq!(deadline(KernelVersion::V7_0), 660_000);
 }

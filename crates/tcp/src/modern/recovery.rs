@@ -259,7 +259,8 @@ impl Sender {
     }
 
     pub(super) fn save_undo_state(&mut self, after_timeout: bool, stack: &Stack) {
-        let unreported = unreported_retransmissions(self.flight.retransmitted, self.tail_probe);
+        let probe = self.tail_probe.filter(|_| stack.kernel.counts_loss_probe);
+        let unreported = unreported_retransmissions(self.flight.retransmitted, probe);
         let undo = UndoState { marker: self.una, unreported, after_timeout };
         self.undo = stack.undo.then_some(undo);
     }
@@ -356,23 +357,26 @@ impl Sender {
     }
 
     /// Whether the acknowledged packet was sent before the first retransmission: RFC 3522.
-    pub(super) fn is_ack_of_original_packet(&self, ctx: &AckContext) -> bool {
+    pub(super) fn is_ack_of_original_packet(&self, ctx: &AckContext, stack: &Stack) -> bool {
         match (self.retransmitted_at, ctx.echo) {
             // This time is cleared when all data is acknowledged; then the result only depends on
             // whether any packet was retransmitted.
             (None, _) => {
-                self.undo.is_some_and(|undo| undo.unreported == UnreportedRetransmissions::NoneSent)
+                stack.kernel.undoes_without_retransmission
+                    && self
+                        .undo
+                        .is_some_and(|undo| undo.unreported == UnreportedRetransmissions::NoneSent)
             }
             (Some(at), Some(echo)) => echo < timestamp_at(at),
             (Some(_), None) => false,
         }
     }
 
-    pub(super) fn undo_reason(&self, ctx: &AckContext) -> Option<UndoReason> {
+    pub(super) fn undo_reason(&self, ctx: &AckContext, stack: &Stack) -> Option<UndoReason> {
         let undo = self.undo?;
         if undo.unreported == UnreportedRetransmissions::Packets(0) {
             Some(UndoReason::Duplicates)
-        } else if self.is_ack_of_original_packet(ctx) {
+        } else if self.is_ack_of_original_packet(ctx, stack) {
             Some(UndoReason::Timestamps)
         } else {
             None
@@ -413,7 +417,7 @@ impl Sender {
         stack: &Stack,
         probe: &mut impl SenderProbe,
     ) -> AckProcessing {
-        match self.undo_reason(ctx) {
+        match self.undo_reason(ctx, stack) {
             Some(reason) => {
                 self.undo_reduction(ctx.now, reason, false, probe);
             }
@@ -452,7 +456,7 @@ impl Sender {
         stack: &Stack,
         probe: &mut impl SenderProbe,
     ) -> AckProcessing {
-        if self.undo.is_none() || !self.is_ack_of_original_packet(ctx) {
+        if self.undo.is_none() || !self.is_ack_of_original_packet(ctx, stack) {
             return AckProcessing::Continue;
         }
         self.record_reordering(ctx.prior_una, stack);

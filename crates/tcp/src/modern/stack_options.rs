@@ -1,13 +1,14 @@
 //! Configuration of a stack: a preset and options that override its rules.
 
-use super::cc::CongestionControlKind;
+use super::buffer_memory::BufferMemory;
+use super::cc::{CongestionControlKind, CubicOptions};
 use super::handshake::HandshakeKind;
+use super::kernel_version::{KernelRules, KernelVersion};
 use super::presets::Preset;
 use super::send_buffer::data_of_send_buffer;
 use super::socket_state::{SendBufferSize, SocketOptions};
 use super::stack::{
-    AckDelayRule, BufferMemory, PacingCondition, PacingRules, ReceiverRules, ReorderingThreshold,
-    Stack,
+    AckDelayRule, PacingCondition, PacingRules, ReceiverRules, ReorderingThreshold, Stack,
 };
 use crate::packet_kind::{HEADER_BYTES, TIMESTAMP_BYTES};
 use serde::Deserialize;
@@ -89,13 +90,15 @@ enum EcnOption {
 enum SocketBuffersOption {
     /// The buffers limit nothing.
     Unlimited,
+    /// The defaults of the release of Linux.
+    Kernel,
     /// The defaults of Linux 5.15.
     #[serde(rename = "linux-5.15")]
     Linux515,
     /// The defaults of Linux 6.18.
     #[serde(rename = "linux-6.18")]
     Linux618,
-    /// Third values of `tcp_wmem` and `tcp_rmem` of Linux 6.18, in bytes.
+    /// Third values of `tcp_wmem` and `tcp_rmem`, in bytes.
     Bytes { send: u64, receive: u64 },
 }
 
@@ -106,13 +109,14 @@ const DEFAULT_WMEM: u64 = 4 << 20;
 
 impl SocketBuffersOption {
     /// Memory of the send buffer and of the receive buffer.
-    fn memory(self) -> Option<(u64, BufferMemory)> {
+    fn memory(self, kernel: &KernelRules) -> Option<(u64, BufferMemory)> {
         match self {
             Self::Unlimited => None,
+            Self::Kernel => Some((DEFAULT_WMEM, kernel.receive_memory)),
             Self::Linux515 => Some((DEFAULT_WMEM, BufferMemory::LINUX_5_15)),
             Self::Linux618 => Some((DEFAULT_WMEM, BufferMemory::LINUX_6_18)),
             Self::Bytes { send, receive } => {
-                Some((send, BufferMemory { max: receive, ..BufferMemory::LINUX_6_18 }))
+                Some((send, BufferMemory { max: receive, ..kernel.receive_memory }))
             }
         }
     }
@@ -144,6 +148,7 @@ impl SocketOption {
 #[serde(deny_unknown_fields)]
 pub(super) struct StackOptions {
     stack: Preset,
+    kernel: KernelVersion,
     /// Bytes of data in a full packet.
     mss: NonZeroU32,
     initial_window: u32,
@@ -182,6 +187,7 @@ impl From<StackOptions> for ModernTcpConfig {
         let preset = options.stack.stack();
         let stack = Stack {
             control: options.congestion_control(preset.control),
+            kernel: options.kernel.rules(),
             mss: options.mss.get(),
             initial_window: options.initial_window,
             receiving: options.receiver_rules(preset.receiving),
@@ -201,7 +207,7 @@ impl From<StackOptions> for ModernTcpConfig {
             socket: options.socket.map(SocketOption::options),
             max_send_buffer: options
                 .socket_buffers
-                .memory()
+                .memory(&options.kernel.rules())
                 .map_or(u64::MAX, |(send, _)| data_of_send_buffer(send, options.mss.get())),
             ..preset
         };
@@ -214,6 +220,10 @@ impl StackOptions {
     fn congestion_control(&self, preset: CongestionControlKind) -> CongestionControlKind {
         match preset {
             CongestionControlKind::MulTcp(_) => CongestionControlKind::MulTcp(self.virtual_flows),
+            CongestionControlKind::Cubic(options) => CongestionControlKind::Cubic(CubicOptions {
+                hystart: self.kernel.rules().hystart,
+                ..options
+            }),
             other => other,
         }
     }
@@ -242,7 +252,7 @@ impl StackOptions {
         let bytes = |packets| u64::from(packets) * u64::from(self.mss.get());
         let buffer = self.receiver_window.map_or(preset.buffer, bytes);
         let window_growth = if self.receiver_window.is_some() { 0 } else { preset.window_growth };
-        let memory = self.socket_buffers.memory().map(|(_, receive)| receive);
+        let memory = self.socket_buffers.memory(&self.kernel.rules()).map(|(_, receive)| receive);
         let memory = memory.filter(|_| self.receiver_window.is_none());
         ReceiverRules { delayed_acks, buffer, window_growth, memory, ..preset }
     }

@@ -188,10 +188,15 @@ impl Sender {
                 if !self.control.sets_window_and_rate() {
                     let in_flight = self.flight.in_flight();
                     let lost = (self.flight.lost_total - lost_before) as u32;
-                    let has_delivery =
-                        PrrAckEffect { delivered: 1, lost, in_flight, advanced: false };
+                    let effect = PrrAckEffect {
+                        delivered: 1,
+                        lost,
+                        in_flight,
+                        advanced: false,
+                        retransmission_acked: false,
+                    };
                     if let Some(prr) = self.phase.prr_mut() {
-                        prr.on_ack(&mut self.window, has_delivery);
+                        prr.on_ack(&mut self.window, effect, stack.kernel.prr);
                     }
                 }
             }

@@ -56,6 +56,7 @@ _KERNEL_FIXED_KEYS = {
     "rto_granularity_s": ("rto_granularity", "the kernel's clock determines the granularity"),
     "delayed_acks": ("delayed_acks", "the kernel's receiver decides when to delay ACKs"),
     "limited_transmit": ("limited_transmit", "the kernel always uses limited transmit"),
+    "kernel": ("kernel", "the kernel of this machine has its own rules"),
     "tso": ("tso", "the hosts of engine kernel send single packets"),
     "gro": ("gro", "the hosts of engine kernel receive single packets"),
     "socket_buffers": ("socket_buffers", "the buffers of engine kernel are large enough"),

@@ -21,6 +21,7 @@ from tcpcast.scenario.byte_sizes import FileInBytes
 from tcpcast.scenario.classes import get_ack_bytes
 from tcpcast.scenario.distributions import Distribution
 from tcpcast.scenario.loss import RestOfRound
+from tcpcast.scenario.modern_stacks import NEWEST_MEASURED_KERNEL
 from tcpcast.scenario.queue import FairQueue
 from tcpcast.scenario.rate import TokenBucket
 from tcpcast.scenario.traffic import (
@@ -363,6 +364,7 @@ def _tcp_config(group: Population) -> Config:
         "modern": {
             **_common_tcp_config(tcp),
             "stack": tcp.stack,
+            "kernel": tcp.kernel or NEWEST_MEASURED_KERNEL,
             "mss": group.payload_bytes,
             "receiver_window": (
                 None

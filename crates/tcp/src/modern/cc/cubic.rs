@@ -1,5 +1,6 @@
 //! CUBIC: RFC 9438, with Linux's arithmetic.
 
+use super::super::kernel_version::HyStartRule;
 use super::super::recovery_phase::PhaseName;
 use super::super::u128_division::divide_u128;
 use super::super::window::CongestionWindow;
@@ -35,6 +36,8 @@ pub struct CubicOptions {
     pub hystart_delay: bool,
     /// Minimum window for HyStart, in packets.
     pub hystart_low_window: u32,
+    /// Rule of the release of Linux.
+    pub hystart: HyStartRule,
 }
 
 impl CubicOptions {
@@ -45,6 +48,7 @@ impl CubicOptions {
         hystart_train: true,
         hystart_delay: true,
         hystart_low_window: 16,
+        hystart: HyStartRule::AllRounds,
     };
 }
 
@@ -225,6 +229,9 @@ impl CongestionControl for CubicControl {
         }
         let mut acked = sample.delivered;
         if window.in_slow_start() {
+            if self.options.hystart <= HyStartRule::LimitedRounds {
+                self.hystart.begin_round_if_acked(sample);
+            }
             acked = window.grow_in_slow_start(acked);
             if acked == 0 {
                 return;

@@ -1,5 +1,6 @@
 //! HyStart: ends slow start before a loss occurs (Ha and Rhee 2008, as in Linux).
 
+use super::super::kernel_version::HyStartRule;
 use super::super::window::CongestionWindow;
 use super::AckSample;
 use super::cubic::CubicOptions;
@@ -33,6 +34,14 @@ impl HyStart {
         Self { round_start: now, last_ack: now, round_end: end, smallest: None, samples: 0 }
     }
 
+    /// Starts a round if the acknowledgement is beyond the end of the current one.
+    #[inline(always)]
+    pub fn begin_round_if_acked(&mut self, ack: &AckSample) {
+        if ack.una > self.round_end {
+            *self = Self::begin_round(ack.now, ack.next);
+        }
+    }
+
     /// Whether slow start ends with this acknowledgement.
     #[inline(always)]
     pub fn ends_slow_start(
@@ -42,14 +51,17 @@ impl HyStart {
         min: Nanos,
         ack: &AckSample,
     ) -> bool {
-        if ack.una > self.round_end {
-            *self = Self::begin_round(ack.now, ack.next);
+        if rules.hystart == HyStartRule::AllRounds {
+            self.begin_round_if_acked(ack);
         }
         if window.cwnd < rules.hystart_low_window {
             return false;
         }
-        let by_train = rules.hystart_train && self.ends_by_ack_train(window, min, ack);
-        let by_delay = rules.hystart_delay && self.ends_by_delay(min, ack);
+        if rules.hystart == HyStartRule::LateRounds {
+            self.begin_round_if_acked(ack);
+        }
+        let by_train = rules.hystart_train && self.ends_by_ack_train(rules, window, min, ack);
+        let by_delay = rules.hystart_delay && self.ends_by_delay(rules, min, ack);
         by_train || by_delay
     }
 
@@ -57,6 +69,7 @@ impl HyStart {
     #[inline(always)]
     fn ends_by_ack_train(
         &mut self,
+        rules: &CubicOptions,
         window: &CongestionWindow,
         min: Nanos,
         ack: &AckSample,
@@ -65,6 +78,9 @@ impl HyStart {
             return false;
         }
         self.last_ack = ack.now;
+        if rules.hystart == HyStartRule::FirstSamples {
+            return ack.now - self.round_start > min / 2;
+        }
         let bursts = match ack.pacing_rate_of_window(window) {
             0 => 0,
             rate => MILLISECOND.min(TRAIN_BURST_BYTES * SECOND / rate),
@@ -75,9 +91,17 @@ impl HyStart {
 
     /// Whether the minimum of the first samples of the round exceeds the overall minimum.
     #[inline(always)]
-    fn ends_by_delay(&mut self, min: Nanos, ack: &AckSample) -> bool {
+    fn ends_by_delay(&mut self, rules: &CubicOptions, min: Nanos, ack: &AckSample) -> bool {
         let Some(rtt) = ack.rtt else { return false };
-        let smallest = self.smallest.map_or(rtt, |smallest| smallest.min(rtt));
+        let smallest = match self.smallest {
+            None => rtt,
+            Some(smallest)
+                if rules.hystart == HyStartRule::FirstSamples && self.samples == DELAY_SAMPLES =>
+            {
+                smallest
+            }
+            Some(smallest) => smallest.min(rtt),
+        };
         self.smallest = Some(smallest);
         if self.samples < DELAY_SAMPLES {
             self.samples += 1;
@@ -142,5 +166,49 @@ mod tests {
             assert_eq!(end(rules, 15), None);
             assert!(end(rules, 16).is_some());
         }
+    }
+
+    #[test]
+    fn linux_5_16_to_6_13_begin_rounds_late() {
+        let begin = |hystart_rule| {
+            let rules = CubicOptions { hystart: hystart_rule, ..CubicOptions::LINUX };
+            let mut hystart = HyStart::begin_round(0, 1);
+            [(20, 2, 10, 100), (30, 50, 16, 200), (40, 101, 32, 300)].map(
+                |(ms, una, cwnd, next)| {
+                    let now = ms * MILLISECOND;
+                    let rtt = Some(20 * MILLISECOND);
+                    let ack = AckSample { una, next, rtt, ..AckSample::for_test(now, 1, cwnd) };
+                    let window = CongestionWindow::new(cwnd);
+                    hystart.ends_slow_start(&rules, &window, 20 * MILLISECOND, &ack);
+                    hystart.round_start / MILLISECOND
+                },
+            )
+        };
+        assert_eq!(begin(HyStartRule::AllRounds), [20, 20, 40]);
+        assert_eq!(begin(HyStartRule::LateRounds), [0, 30, 30]);
+        // The congestion control begins rounds, if the window limits the rate.
+        assert_eq!(begin(HyStartRule::LimitedRounds), [0, 0, 0]);
+    }
+
+    #[test]
+    fn linux_5_4_compares_only_the_first_samples_and_half_of_a_paced_train() {
+        let old = CubicOptions { hystart: HyStartRule::FirstSamples, ..CubicOptions::LINUX };
+        let min = 40 * MILLISECOND;
+        let by_train = CubicOptions { hystart_delay: false, ..old };
+        for paced in [false, true] {
+            let end = ends_at(by_train, 16, (min, min, 2 * MILLISECOND), paced);
+            assert_eq!(end, Some(22 * MILLISECOND));
+        }
+        let ends_with_low_ninth_sample = |hystart| {
+            let rules = CubicOptions { hystart_train: false, hystart, ..old };
+            let mut hystart = HyStart::begin_round(0, 1);
+            (1..=9).any(|count| {
+                let rtt = Some(if count == 9 { min } else { 2 * min });
+                let ack = AckSample { rtt, ..AckSample::for_test(count * MILLISECOND, 1, 16) };
+                hystart.ends_slow_start(&rules, &CongestionWindow::new(16), min, &ack)
+            })
+        };
+        assert!(ends_with_low_ninth_sample(HyStartRule::FirstSamples));
+        assert!(!ends_with_low_ninth_sample(HyStartRule::LimitedRounds));
     }
 }

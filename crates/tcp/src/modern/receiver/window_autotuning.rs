@@ -1,8 +1,9 @@
 //! Growth of the receive buffer with the data that the application reads: Linux's
 //! `tcp_rcv_space_adjust`, once per round-trip time.
 
+use super::super::buffer_memory::BufferMemory;
 use super::super::segment::{Timestamps, timestamp_at};
-use super::super::stack::{BufferMemory, Stack};
+use super::super::stack::Stack;
 use super::Receiver;
 use tcpcast_link::time::{MILLISECOND, Nanos};
 
