@@ -5,9 +5,9 @@ is computed ahead. It takes the native simulator's plain numbers and returns lis
 times in integer nanoseconds, so that both simulators can be compared event by event. It supports
 only constant distributions and no random loss.
 
-Rules of both simulators: at equal times departures come before arrivals, and timers come last. The
-bottleneck carries fractions of nanoseconds over within a busy period, while an access link takes a
-whole number of nanoseconds per packet. Timeouts are whole nanoseconds; each term is truncated.
+Rules of both simulators: at equal times departures come before arrivals, and timers come last.
+Links carry fractions of nanoseconds over within a busy period. Timeouts are whole nanoseconds; each
+term is truncated.
 """
 
 from __future__ import annotations
@@ -53,6 +53,7 @@ class Packet:
     connection: int
     number: int
     size: int
+    is_ack: bool = False
 
 
 class Link:
@@ -64,12 +65,12 @@ class Link:
         rate_bps: int | None,
         deliver: Callable[[Packet], None],
         *,
-        exact: bool = False,
-        limit: int | None = None,
-        dropped: Callable[[Packet], None] | None = None,
+        limit: int | None,
+        limit_bytes: int | None,
+        dropped: Callable[[Packet], None],
     ) -> None:
-        self._agenda, self._rate, self._deliver_to, self._exact = agenda, rate_bps, deliver, exact
-        self._limit, self._dropped = limit, dropped
+        self._agenda, self._rate, self._deliver_to = agenda, rate_bps, deliver
+        self._limit, self._limit_bytes, self._dropped = limit, limit_bytes, dropped
         self._packets: deque[Packet] = deque()
         self._ends = 0  # multiples of 1/rate nanoseconds, as integers
 
@@ -80,8 +81,9 @@ class Link:
         if self._rate is None:
             self._deliver_to(packet)
             return
-        if self._limit is not None and len(self._packets) >= self._limit:
-            assert self._dropped is not None
+        held = sum(other.size for other in (*self._packets, packet))
+        is_full = self._limit is not None and len(self._packets) >= self._limit
+        if is_full or (self._limit_bytes is not None and held > self._limit_bytes):
             self._dropped(packet)
             return
         self._packets.append(packet)
@@ -90,10 +92,7 @@ class Link:
 
     def _begin(self, start: int) -> None:
         assert self._rate is not None
-        span = self._packets[0].size * 8 * SECOND
-        if not self._exact:
-            span = round_quotient(span, self._rate) * self._rate
-        self._ends = start + span
+        self._ends = start + self._packets[0].size * 8 * SECOND
         self._agenda.schedule(self._ends // self._rate, DEPARTURE, self._depart)
 
     def _depart(self) -> None:
@@ -444,39 +443,19 @@ Log = dict[str, list[tuple[int, int, int]]]
 
 
 class User:
-    """One source with its receiver and access links."""
+    """A server with its client, and the routes between them."""
 
     def __init__(self, network: Network, index: int, group: dict[str, Any]) -> None:
         self._network, self._index, self._group = network, index, group
-        self._agenda = agenda = network.agenda
+        self._agenda, self._tcp = network.agenda, group["tcp"]["packets"]
         self._connection, self._receiver_connection, self._began = 0, 0, 0
         self._last_ack, self._last_sent = 0, 0
         self._ever_sent: set[int] = set()
-        self._sender, self._receiver = Sender(network.tcp, 0), Receiver(network.tcp)
-        ingress, egress = group["ingress"], group["egress"]
-
-        def later(delay: int, deliver: Callable[[Packet], None]) -> Callable[[Packet], None]:
-            return lambda packet: agenda.schedule(
-                agenda.now + delay, ARRIVAL, lambda: deliver(packet)
-            )
-
-        def link(
-            access: dict[str, Any], deliver: Callable[[Packet], None], limit: int | None = None
-        ) -> Link:
-            lost = network.note("dropped on access")
-            return Link(agenda, access["rate_bps"], deliver, limit=limit, dropped=lost)
-
-        delay = ingress["delay_ns"]
-        self._ingress = link(ingress, later(delay, network.enter_first_hop), ingress["limit_pkts"])
-        self._ingress_back = link(ingress, self._receive_ack)
-        back = group["back_ns"] + network.time_back("hops_before") + delay
-        self.back = later(back, self._ingress_back.offer)
-        delay = egress["delay_ns"]
-        egress_link = link(egress, later(delay, self._deliver), egress["limit_pkts"])
-        self.arrive = egress_link.offer
-        self.forward = later(group["forward_ns"], network.enter_next_hop)
-        delay += network.time_back("hops_after")
-        self._egress_back = link(egress, later(delay, network.enter_back))
+        self._sender, self._receiver = Sender(self._tcp, 0), Receiver(self._tcp)
+        (route,), (back,) = group["routes"], group["back"]
+        self._route = network.make_route(index, route, group["delay_ns"], self._deliver)
+        self._back = network.make_route(index, back, group["back_delay_ns"], self._receive_ack)
+        self._ack_taps = network.ack_taps(route, back, group)
 
     def begin_at(self, time: int) -> None:
         self._agenda.schedule(time, TIMER, self._begin)
@@ -493,7 +472,7 @@ class User:
             off_time = now - self._last_ack, now - self._last_sent
             self._transmit(self._sender.add_file(size, *off_time, now))
             return
-        self._sender, self._ever_sent = Sender(self._network.tcp, size), set()
+        self._sender, self._ever_sent = Sender(self._tcp, size), set()
         self._connection, self._began = self._connection + 1, self._agenda.now
         self._transmit(self._sender.start(self._agenda.now))
 
@@ -501,9 +480,9 @@ class User:
         for number in numbers:
             self._note("retransmitted" if number in self._ever_sent else "sent", number)
             self._ever_sent.add(number)
-            size = self._network.packet_bytes
+            size = self._group["packet_bytes"]
             self._last_sent = self._agenda.now
-            self._ingress.offer(Packet(self._index, self._connection, number, size))
+            self._route(Packet(self._index, self._connection, number, size))
         if self._sender.deadline is not None:
             self._agenda.schedule(self._sender.deadline, TIMER, self._timer)
 
@@ -514,6 +493,9 @@ class User:
 
     def _receive_ack(self, ack: Packet) -> None:
         self._note("ack received", ack.number)
+        for event, before in zip(("at return", "left return"), self._ack_taps, strict=True):
+            at = self._agenda.now - before
+            self._network.log[event].append((at, self._index, ack.number))
         if ack.connection != self._connection or self._sender.finished():
             return
         samples = len(self._sender.samples)
@@ -528,10 +510,7 @@ class User:
 
     def _deliver(self, packet: Packet) -> None:
         if packet.connection != self._receiver_connection:
-            self._receiver_connection, self._receiver = (
-                packet.connection,
-                Receiver(self._network.tcp),
-            )
+            self._receiver_connection, self._receiver = packet.connection, Receiver(self._tcp)
         self._note("delivered", packet.number)
         if packet.number not in self._receiver.arrived:
             self._note("distinct", packet.number)
@@ -547,83 +526,24 @@ class User:
 
     def _acknowledge(self, number: int) -> None:
         self._note("ack sent", number)
-        ack = Packet(self._index, self._receiver_connection, number, self._network.ack_bytes)
-        self._egress_back.offer(ack)
-
-
-class Hops:
-    """Hops in series; links that are not shared are created at their first use."""
-
-    def __init__(
-        self,
-        network: Network,
-        hops: list[dict[str, Any]],
-        name: str,
-        deliver: Callable[[Packet], None],
-    ) -> None:
-        self._network = network
-        self.enter = deliver
-        for index in reversed(range(len(hops))):
-            self.enter = self._add_hop(hops[index], f"{name} {index}", self.enter)
-
-    def _add_hop(
-        self, hop: dict[str, Any], name: str, deliver: Callable[[Packet], None]
-    ) -> Callable[[Packet], None]:
-        network, agenda = self._network, self._network.agenda
-
-        def leave(packet: Packet) -> None:
-            agenda.schedule(agenda.now + hop["delay_ns"], ARRIVAL, lambda: deliver(packet))
-
-        def lost(packet: Packet) -> None:
-            network.note("dropped" if hop["shared"] else "dropped on access")(packet)
-            network.note(f"dropped at {name}")(packet)
-
-        def make_link() -> Link | FairLink:
-            rate, limit = hop["rate_bps"], hop["buffer_pkts"]
-            if hop["queue"] != "drop-tail":
-                rules = hop["queue"]["fair"]
-                return FairLink(agenda, rate, leave, rules=rules, limit=limit, dropped=lost)
-            return Link(agenda, rate, leave, exact=hop["shared"], limit=limit, dropped=lost)
-
-        links: dict[int, Link | FairLink] = defaultdict(make_link)
-
-        def enter(packet: Packet) -> None:
-            if hop["shared"]:
-                network.record_arrival(f"at {name}", packet)
-            else:
-                network.note(f"at {name}")(packet)
-            links[0 if hop["shared"] else packet.source].offer(packet)
-
-        return enter
+        ack = Packet(self._index, self._receiver_connection, number, self._group["ack_bytes"], True)
+        self._back(ack)
 
 
 class Network:
-    """All users and the bottleneck, built from the native simulator's plain numbers."""
+    """All users and links, built from the native simulator's plain numbers."""
 
     def __init__(self, numbers: dict[str, Any]) -> None:
-        assert numbers["loss"] is None
-        self.agenda, self.tcp = Agenda(), numbers["tcp"]
+        self.agenda = Agenda()
         self.log: Log = defaultdict(list)
         self.first_tie = NEVER
-        self.packet_bytes, self.ack_bytes = numbers["packet_bytes"], numbers["ack_bytes"]
-        rate, limit = numbers["bottleneck_bps"], numbers["buffer_pkts"]
-        lost = self.note("dropped")
-        self._queue: Link | FairLink = Link(
-            self.agenda, rate, self._leave, exact=True, limit=limit, dropped=lost
-        )
-        if numbers["queue"] != "drop-tail":
-            rules = numbers["queue"]["fair"]
-            self._queue = FairLink(
-                self.agenda, rate, self._leave, rules=rules, limit=limit, dropped=lost
-            )
-        self._back = Link(self.agenda, rate, self._leave_back, exact=True)
-        self._numbers = numbers
-        self.enter_first_hop = Hops(self, numbers["hops_before"], "before", self.enter).enter
-        hops_after = Hops(self, numbers["hops_after"], "after", self._arrive)
-        self.enter_next_hop = hops_after.enter
+        self._links, self.headline = numbers["links"], numbers["headline"]
+        self._instances: dict[tuple[int, int], Link | FairLink] = {}
+        self._delays: dict[tuple[int, int], int] = {}
+        self._next: dict[tuple[int, int], Callable[[Packet], None]] = {}
         self._users: list[User] = []
         for group in numbers["classes"]:
-            for index in range(group["sources"]):
+            for index in range(group["flows"]):
                 self._users.append(User(self, len(self._users), group))
                 self._users[-1].begin_at(nanoseconds(_first_start(group, index)))
 
@@ -635,21 +555,82 @@ class Network:
         entries = self.log[event]
         return lambda packet: entries.append((self.agenda.now, packet.source, packet.number))
 
-    def time_back(self, key: str) -> int:
-        """Return the time of an ack over the hops where it never waits."""
-        total = 0
-        for hop in self._numbers[key]:
-            total += round_quotient(self.ack_bytes * 8 * SECOND, hop["rate_bps"]) + hop["delay_ns"]
-        return total
+    def make_route(
+        self, source: int, route: list[int], rest: int, deliver: Callable[[Packet], None]
+    ) -> Callable[[Packet], None]:
+        """Return the entry of a route of a source; ``rest`` is the delay behind its last link."""
+        enter = deliver
+        for at in reversed(range(len(route))):
+            self._next[route[at], source] = enter
+            delay = self._links[route[at]]["delay_ns"] + (rest if at + 1 == len(route) else 0)
+            enter = self._add_link(route[at], source, delay)
+        if route:
+            return enter
+        agenda = self.agenda
+        return lambda packet: agenda.schedule(agenda.now + rest, ARRIVAL, lambda: deliver(packet))
 
-    def enter(self, packet: Packet) -> None:
-        self.record_arrival("at bottleneck", packet)
-        self.log["queue length"].append((self.agenda.now, packet.source, len(self._queue)))
-        self._queue.offer(packet)
+    def _add_link(self, number: int, source: int, delay: int) -> Callable[[Packet], None]:
+        link, agenda, is_headline = self._links[number], self.agenda, number == self.headline
+        is_own = link["each"] == "sender"
+        key = number, source if is_own else -1
+        delays = self._delays
+        delays[number, source] = delay
 
-    def enter_back(self, ack: Packet) -> None:
-        self.record_arrival("at return", ack)
-        self._back.offer(ack)
+        def leave(packet: Packet) -> None:
+            if is_headline:
+                self.note("left bottleneck")(packet)
+            deliver = self._next[number, packet.source]
+            after = delays[number, packet.source]
+            agenda.schedule(agenda.now + after, ARRIVAL, lambda: deliver(packet))
+
+        def lost(packet: Packet) -> None:
+            if not packet.is_ack:
+                self.note("dropped on access" if is_own else "dropped")(packet)
+            self.note(f"dropped at {number}")(packet)
+
+        if key not in self._instances:
+            assert link["loss"] is None
+            (rate,), limit, queue = link["rate"].values(), link["limit_pkts"], link["queue"]
+            limits = {"limit": limit, "limit_bytes": link["limit_bytes"], "dropped": lost}
+            self._instances[key] = (
+                Link(agenda, rate, leave, **limits)
+                if queue == "drop-tail"
+                else FairLink(agenda, rate, leave, rules=queue["drr"], limit=limit, dropped=lost)
+            )
+        instance = self._instances[key]
+
+        def enter(packet: Packet) -> None:
+            if is_headline:
+                self.record_arrival("at bottleneck", packet)
+                event = agenda.now, packet.source, len(instance)
+                self.log["queue length"].append(event)
+            elif is_own:
+                self.note(f"at {number}")(packet)
+            else:
+                self.record_arrival(f"at {number}", packet)
+            instance.offer(packet)
+
+        return enter
+
+    def ack_taps(self, route: list[int], back: list[int], group: dict[str, Any]) -> tuple[int, int]:
+        """Return the times from the taps of the headline link to the sender.
+
+        The part of the route behind the headline link precedes the taps.
+        """
+        size, delay = group["ack_bytes"], self._links[self.headline]["delay_ns"]
+        behind = route[route.index(self.headline) + 1 :]
+        after = delay + sum(self._time_over(size, link) for link in behind)
+        sending = self._time_of(size, self.headline)
+        total = group["back_delay_ns"] + sum(self._time_over(size, link) for link in back)
+        left = max(0, total - after - sending)
+        return left + sending, left
+
+    def _time_over(self, size: int, link: int) -> int:
+        return self._time_of(size, link) + int(self._links[link]["delay_ns"])
+
+    def _time_of(self, size: int, link: int) -> int:
+        (rate,) = self._links[link]["rate"].values()
+        return 0 if rate is None else round_quotient(size * 8 * SECOND, rate)
 
     def record_arrival(self, place: str, packet: Packet) -> None:
         """Record the first simultaneous arrival of two sources; their order is a convention."""
@@ -658,17 +639,6 @@ class Network:
             if time == self.agenda.now and source != packet.source:
                 self.first_tie = min(self.first_tie, time)
         self.note(place)(packet)
-
-    def _leave(self, packet: Packet) -> None:
-        self.note("left bottleneck")(packet)
-        self._users[packet.source].forward(packet)
-
-    def _arrive(self, packet: Packet) -> None:
-        self._users[packet.source].arrive(packet)
-
-    def _leave_back(self, ack: Packet) -> None:
-        self.note("left return")(ack)
-        self._users[ack.source].back(ack)
 
 
 def nanoseconds(seconds: float) -> int:

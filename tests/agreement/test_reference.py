@@ -7,6 +7,7 @@ sources are excluded, because their order is a convention.
 
 from collections import Counter, defaultdict
 from functools import cache, partial
+from itertools import islice, pairwise
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from reference_simulator import NEVER, Log, Network
 from tcpcast import _native
-from tcpcast.engines.packet.configuration import make_configuration
+from tcpcast.engines.packet.configuration import make_links_configuration
 from tcpcast.scenario import Scenario
 from tcpcast.scenario.classes import override_table
 
@@ -48,7 +49,7 @@ def native_input(scenario: dict[str, Any], warmup_s: float = 0.0) -> Numbers:
     flows = list(range(plain.senders))
     options = {"probes": {"flows": flows, "pcap": pcap}}
     scenario = {"run": {"duration": "1000s"}, **scenario, **options}
-    return make_configuration(Scenario.from_dict(scenario), warmup_s)
+    return make_links_configuration(Scenario.from_dict(scenario), warmup_s)
 
 
 def advance_run(run: _native.Simulation, until_s: float) -> Log:
@@ -77,7 +78,9 @@ class Native:
         run = _native.Simulation(numbers, 1)
         files = CaptureFiles(run, len(TAPS))
         self.log = advance_run(run, until_s)
-        for tap, packets in zip(TAPS, files.read(numbers["packet_bytes"]), strict=True):
+        for tap, packets in zip(
+            TAPS, files.read(numbers["classes"][0]["packet_bytes"]), strict=True
+        ):
             data, acks = self.log[tap], self.log[f"{tap}, acks"]
             for packet in packets:
                 event = (packet.time_ns, packet.flow, packet.number)
@@ -91,6 +94,11 @@ class Native:
         ]
         self.classes = [dict(zip(_native.CLASS_CELLS, row, strict=False)) for row in rows]
         self.totals = run.totals()
+        cells, pairs = _native.LINK_CLASS_CELLS, run.link_classes()
+        counts = iter(last[-len(pairs) * len(cells) :])
+        self.by_link: dict[int, Counter[str]] = defaultdict(Counter)
+        for link, _ in pairs:
+            self.by_link[link].update(dict(zip(cells, islice(counts, len(cells)), strict=True)))
 
     def total(self, cell: str) -> int:
         return sum(row[cell] for row in self.classes)
@@ -255,37 +263,28 @@ def test_doubled_timeout_ends_with_a_sample_or_an_ack(stack: str) -> None:
     assert timeouts[1] > timeouts[0] > 30
 
 
-def test_ack_that_waits_for_the_previous_one_is_equal() -> None:
-    # The delayed ack of a packet leaves 15 us before the next packet arrives. If that packet shows
-    # a gap, it is acknowledged immediately. An ack takes 640 us on the egress link.
+def test_acks_that_queue_on_a_return_link_are_equal() -> None:
+    # The return link needs longer for an ack than the bottleneck for a packet.
     scenario = {
         "network": {
             "rtt": "31.7ms",
             "packet": "1000B",
-            "bottleneck": {"rate": "3.31mbit", "buffer": "7pkt"},
-            "egress": {"rate": "500kbit"},
+            "bottleneck": {"rate": "3.31mbit", "buffer": "17pkt"},
+            "return": {"rate": "118.3kbit", "buffer": "9pkt"},
         },
         "traffic": bulk(5, 0.0131, 0.7517),
-        "tcp": {
-            "stack": "rfc-newreno",
-            "receiver_window": 44,
-            "initial_window": 12,
-            "delayed_acks": True,
-            "ack_timeout": "15.985ms",
-        },
+        "tcp": {"stack": "rfc-newreno", "receiver_window": 44, "initial_window": 12},
     }
-    network, _ = assert_equal_events(native_input(scenario), 6.0)
+    network, native = assert_equal_events(native_input(scenario), 6.0)
     assert network.first_tie == NEVER
-    wait_times = [
-        reached - answered
+    assert len(network.log["dropped"]) > 30
+    between = [
+        next_time - time
         for flow in range(5)
-        for answered, reached in zip(
-            *(event_times(network.log[name], flow) for name in ("ack sent", "at return")),
-            strict=False,
-        )
+        for time, next_time in pairwise(event_times(native.log["sender, acks"], flow))
     ]
-    assert min(wait_times) == 640_000
-    assert sum(wait > 640_000 for wait in wait_times) > 5
+    # In a queue, acks are 40 x 8 / 118.3 ms apart.
+    assert sum(gap == round(320 / 118.3e3 * SECOND) for gap in between) > 100
 
 
 def event_times(events: list[tuple[int, int, int]], flow: int) -> list[int]:
@@ -630,29 +629,52 @@ def rates(minimum: int, maximum: int) -> st.SearchStrategy[int | None]:
     return st.none() | st.integers(minimum, maximum)
 
 
+def link(rate_bps: int | None, **changes: Any) -> dict[str, Any]:
+    """Return a link of a native input."""
+    plain = {
+        "rate": {"constant": rate_bps},
+        "policer": None,
+        "delay_ns": 0,
+        "limit_pkts": None,
+        "limit_bytes": None,
+        "queue": "drop-tail",
+        "loss": None,
+        "jitter": None,
+        "each": "all",
+        "changes": [],
+    }
+    return plain | changes
+
+
 @st.composite
 def access_links(draw: st.DrawFn) -> dict[str, Any]:
-    return {
-        "rate_bps": draw(rates(500_000, 100_000_000)),
-        "delay_ns": draw(st.integers(0, 30_000_000)),
-        "limit_pkts": draw(st.none() | st.integers(2, 30)),
-        "loss": None,
-    }
+    return link(
+        draw(rates(500_000, 100_000_000)),
+        delay_ns=draw(st.integers(0, 30_000_000)),
+        limit_pkts=draw(st.none() | st.integers(2, 30)),
+        each="sender",
+    )
 
 
 @st.composite
-def groups(draw: st.DrawFn) -> dict[str, Any]:
+def groups(draw: st.DrawFn, first_link: int, common: dict[str, Any]) -> dict[str, Any]:
+    """Return a class behind link 0, with the access links from ``first_link``."""
     seconds = st.floats(0.001, 1.5, allow_nan=False)
     group: dict[str, Any] = {
-        "sources": 1,
-        "ingress": draw(access_links()),
-        "egress": draw(access_links()),
-        "forward_ns": draw(st.integers(1_000_000, 50_000_000)),
-        "packet_bytes": None,
-        "back_ns": draw(st.integers(0, 50_000_000)),
-        "tcp": None,
+        "site": None,
+        "flows": 1,
+        "routes": [[first_link, 0, first_link + 1]],
+        "back": [[]],
+        "delay_ns": draw(st.integers(1_000_000, 50_000_000)),
+        "back_delay_ns": draw(st.integers(1_000_000, 150_000_000)),
+        "tso": False,
+        "gro": True,
+        "sends": "server",
         "host_noise_ns": 0,
+        "host": None,
+        "dscp": 0,
         "scale": None,
+        **common,
     }
     if draw(st.booleans()):
         files = {
@@ -667,7 +689,7 @@ def groups(draw: st.DrawFn) -> dict[str, Any]:
     else:
         times = draw(st.lists(seconds, min_size=1, max_size=10, unique=True))
         group["traffic"] = {"bulk": {"start": {"times": times}, "stop": None}}
-        group["sources"] = len(times)
+        group["flows"] = len(times)
     return group
 
 
@@ -678,49 +700,50 @@ def newreno(restart_timer: bool) -> dict[str, Any]:
 @st.composite
 def small_runs(draw: st.DrawFn) -> Numbers:
     window = draw(st.sampled_from([1, 2, 8, 44, 100]))
-    classes = draw(st.lists(groups(), min_size=1, max_size=4))
     threshold = draw(st.sampled_from([3, 3, 1, 2, 5]))
+    tcp = {
+        "recovery": draw(st.sampled_from(["reno", newreno(True), newreno(False)])),
+        "timer_restart": draw(st.sampled_from(["ack", "send"])),
+        "backoff_until": draw(st.sampled_from(["sample", "ack"])),
+        "duplicate_threshold": threshold,
+        "last_packets_threshold": draw(st.integers(1, threshold)),
+        "limited_transmit": draw(st.sampled_from(["off", "each-duplicate", "on-second"])),
+        "max_burst": 1 << 20,
+        "window_unit": draw(st.sampled_from(["packets", "bytes"])),
+        "initial_window": draw(st.sampled_from([1, 2, 4, 10])),
+        "initial_ssthresh": window,
+        "slow_start_at_ssthresh": draw(st.booleans()),
+        "receiver_window": window,
+        "delayed_acks": draw(st.booleans()),
+        "ack_timeout_ns": draw(st.integers(10_000_000, 300_000_000)),
+        "min_rto_ns": draw(st.sampled_from([200_000_000, SECOND])),
+        "initial_rto_ns": SECOND,
+        "max_rto_ns": 64 * SECOND,
+        "rto_granularity_ns": 0,
+        "idle_restart": "never",
+        "instant": None,
+        "modern": None,
+    }
+    packet_bytes = draw(st.sampled_from([576, 1000, 1500]))
+    common = {"packet_bytes": packet_bytes, "ack_bytes": 40, "tcp": {"packets": tcp}}
+    rate, limit = draw(st.integers(500_000, 20_000_000)), draw(st.none() | st.integers(1, 60))
+    links, classes = [link(rate, limit_pkts=limit)], []
+    for _ in range(draw(st.integers(1, 4))):
+        classes.append(draw(groups(len(links), common)))
+        links += [draw(access_links()), draw(access_links())]
     return {
         "seed": 1,
-        "packet_bytes": draw(st.sampled_from([576, 1000, 1500])),
-        "ack_bytes": 40,
-        "bottleneck_bps": draw(st.integers(500_000, 20_000_000)),
-        "buffer_pkts": draw(st.none() | st.integers(1, 60)),
-        "queue": "drop-tail",
-        "loss": None,
-        "jitter": None,
-        "cross": [],
-        "hops_before": [],
-        "hops_after": [],
-        "return_link": None,
-        "tcp": {
-            "recovery": draw(st.sampled_from(["reno", newreno(True), newreno(False)])),
-            "timer_restart": draw(st.sampled_from(["ack", "send"])),
-            "backoff_until": draw(st.sampled_from(["sample", "ack"])),
-            "duplicate_threshold": threshold,
-            "last_packets_threshold": draw(st.integers(1, threshold)),
-            "limited_transmit": draw(st.sampled_from(["off", "each-duplicate", "on-second"])),
-            "max_burst": 1 << 20,
-            "window_unit": draw(st.sampled_from(["packets", "bytes"])),
-            "initial_window": draw(st.sampled_from([1, 2, 4, 10])),
-            "initial_ssthresh": window,
-            "slow_start_at_ssthresh": draw(st.booleans()),
-            "receiver_window": window,
-            "delayed_acks": draw(st.booleans()),
-            "ack_timeout_ns": draw(st.integers(10_000_000, 300_000_000)),
-            "min_rto_ns": draw(st.sampled_from([200_000_000, SECOND])),
-            "initial_rto_ns": SECOND,
-            "max_rto_ns": 64 * SECOND,
-            "rto_granularity_ns": 0,
-            "idle_restart": "never",
-            "instant": None,
-            "modern": None,
-        },
+        "links": links,
+        "sites": [],
         "classes": classes,
+        "cross": [],
+        "round_loss": None,
+        "headline": 0,
         "warmup_ns": 0,
         "probes": {
             "size_bounds": [2, 6, 14, 30],
-            "traced": list(range(sum(group["sources"] for group in classes))),
+            "traced": list(range(sum(group["flows"] for group in classes))),
+            "trace_points": None,
             "course": False,
             "captures": [(tap, 10**6) for tap in TAPS],
             "goodput_packets": 0,

@@ -9,8 +9,9 @@ use std::time::Instant;
 use tcpcast_link::link::{FifoLink, Link, OfferOutcome, QueueingLink};
 use tcpcast_link::queue::{
     AdmissionRule, AdmitAll, AnyQueue, BufferAssignment, BufferLimits, Codel, CodelConfig,
-    DropPolicy, DropReason, DropTail, Drr, DrrConfig, Fifo, FqCodel, FqCodelConfig, HeadDrop, Pie,
-    PieConfig, QueueConfig, QueueDiscipline, QueueProbe, Red, RedConfig, RedUnit, TieBreakRule,
+    DropPolicy, DropReason, DropTail, Drr, DrrConfig, Fifo, FqCodel, FqCodelConfig, HeadDrop,
+    HeadOfLine, Pie, PieConfig, QueueConfig, QueueDiscipline, QueueProbe, Red, RedConfig, RedUnit,
+    TieBreakRule,
 };
 use tcpcast_link::random::RandomStream;
 use tcpcast_link::transmit::{ConstantRate, Transmitter};
@@ -129,6 +130,8 @@ fn drr(drop: DropPolicy) -> Drr {
         buffers: BufferAssignment::Shared,
         drop,
         ties: TieBreakRule::Latest,
+        head_of_line: HeadOfLine::InBuffer,
+        heavy: None,
     };
     Drr::new(BufferLimits::limit_packets(BUFFER_PACKETS), config, RandomStream::from_seed(1))
 }

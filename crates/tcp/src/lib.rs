@@ -5,17 +5,21 @@
 mod any;
 pub mod classic;
 mod connection_ends;
+mod end;
 mod file_size;
 mod instant;
 pub mod modern;
+mod packet_ends;
 mod packet_kind;
 mod tcp_event;
 
 pub use any::{AnyReceiver, AnySender};
 pub use classic::{ArrivalResult, PacketsToSend, Receiver, RtoEstimator, Sender, cc};
 pub use connection_ends::{IdleTime, PerPacketAckReceiver, ReceivingEnd, SendingEnd};
+pub use end::{End, EndTcp};
 pub use file_size::FileSize;
 pub use instant::{InstantFeedbackSender, InstantLossRules, WindowGrowthCondition};
+pub use packet_ends::{PacketReceiver, PacketSender, PacketTcp};
 pub use packet_kind::{HEADER_BYTES, PacketKind, TIMESTAMP_BYTES};
 pub use tcp_event::{TcpEvent, TcpProbe, TimeoutState};
 

@@ -21,7 +21,7 @@ import tcpcast
 from tcpcast import _native, statistics
 from tcpcast.answer import UNITS, Answer, Status
 from tcpcast.engines.packet import WallTimeLimit, metric_estimates, tables
-from tcpcast.engines.packet.configuration import make_configuration, to_nanoseconds
+from tcpcast.engines.packet.configuration import make_road_configuration, to_nanoseconds
 from tcpcast.engines.packet.counters import CLASS_COUNTER, LINK_COUNTER, BatchCounters, Snapshot
 from tcpcast.engines.packet.equilibrium import equilibrium_on_times_s
 from tcpcast.engines.packet.file_goodputs import PIECE_INDEX, estimate_exceeded_goodputs
@@ -88,7 +88,7 @@ def fixed_point(scenario: Scenario, options: RunOptions) -> Answer:
     """
     raise_if_unsupported(scenario)
     table = scenario.fixed_point or DEFAULT_SETTINGS
-    config = make_configuration(scenario, 0.0)
+    config = make_road_configuration(scenario, 0.0)
     check_memory(scenario, config)
     run = _native.Simulation.fixed_point(
         config, native_configuration(scenario, table), scenario.run.replications

@@ -47,6 +47,31 @@ pub enum DropPolicy {
     LongestHead,
 }
 
+/// Whether the first packet of each flow's queue occupies the buffer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum HeadOfLine {
+    /// All packets occupy the buffer.
+    #[default]
+    InBuffer,
+    /// The first packet of each flow is in service and occupies no buffer (a reading of INRIA
+    /// report 4154, whose aggregated service begins at the head of the flow's queue). Only limits in
+    /// packets observe it.
+    InService,
+}
+
+/// Flows whose packets are charged more than their length.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HeavyFlows {
+    /// First flow number.
+    pub first: u32,
+    /// Last flow number.
+    pub last: u32,
+    /// Bytes charged for each packet.
+    pub charge: u32,
+}
+
 /// The parameters of fair queueing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -59,6 +84,12 @@ pub struct DrrConfig {
     pub drop: DropPolicy,
     /// Tie-breaking rule for queues with equal numbers of packets.
     pub ties: TieBreakRule,
+    /// Whether the first packet of each flow occupies the buffer.
+    #[serde(default)]
+    pub head_of_line: HeadOfLine,
+    /// Flows that are charged more than the length of their packets.
+    #[serde(default)]
+    pub heavy: Option<HeavyFlows>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -141,6 +172,8 @@ pub struct Drr<T = u32, D = RandomStream> {
     in_round: u32,
     /// Flow whose packet is in transmission.
     served: u32,
+    /// Flows with a queue, including the flow in service.
+    active: u64,
 }
 
 impl<T: Copy, D: RandomSource> Drr<T, D> {
@@ -158,6 +191,7 @@ impl<T: Copy, D: RandomSource> Drr<T, D> {
             last: NO_INDEX,
             in_round: 0,
             served: NO_INDEX,
+            active: 0,
         }
     }
 
@@ -172,13 +206,39 @@ impl<T: Copy, D: RandomSource> Drr<T, D> {
         self
     }
 
-    fn weight_of_flow(&self, number: u32) -> f64 {
+    /// Weight of the flow of a packet, which is the first one of a busy period of this flow.
+    fn weight_of_flow(&self, Packet { flow: number, bytes, .. }: Packet<T>) -> f64 {
+        if let Some(HeavyFlows { first, last, charge }) = self.config.heavy {
+            if (first..=last).contains(&number) {
+                return f64::from(bytes) / f64::from(charge);
+            }
+        }
         let entry = self.weights.iter().find(|(range, _)| range.contains(&number));
         entry.map_or(1.0, |(_, weight)| *weight)
     }
 
     fn evicts_queued(&self) -> bool {
         self.config.drop != DropPolicy::Arriving && self.config.buffers == BufferAssignment::Shared
+    }
+
+    fn remove_flow(&mut self, flow: u32) {
+        self.active -= 1;
+        self.flows.remove_from_table(flow);
+    }
+
+    /// Whether a packet of `flow` with `bytes` fits into the buffer.
+    #[inline]
+    fn has_room(&self, flow: u32, bytes: u32) -> bool {
+        let mut occupied = self.occupied_buffer(flow);
+        if self.config.head_of_line == HeadOfLine::InService {
+            if flow == NO_INDEX {
+                return true;
+            }
+            let is_shared = self.config.buffers == BufferAssignment::Shared;
+            let heads = if is_shared { self.active } else { 1 };
+            occupied.packets = occupied.packets.saturating_sub(heads);
+        }
+        self.buffer_limits().has_room(occupied, bytes)
     }
 
     /// Occupied part of the buffer used by a flow.
@@ -221,7 +281,7 @@ impl<T: Copy, D: RandomSource> Drr<T, D> {
         probe.on_drop(now, &packet, DropReason::Full);
         if self.flows.flow_at(flow).chain.len == 0 && flow != self.served {
             // The flow is removed from the round when its turn comes.
-            self.flows.remove_from_table(flow);
+            self.remove_flow(flow);
         }
     }
 
@@ -245,7 +305,8 @@ impl<T: Copy, D: RandomSource> Drr<T, D> {
     #[inline]
     fn append_packet(&mut self, flow: u32, packet: Packet<T>) -> u32 {
         let flow = if flow == NO_INDEX {
-            let weight = self.weight_of_flow(packet.flow);
+            let weight = self.weight_of_flow(packet);
+            self.active += 1;
             self.flows.add_flow(DrrFlow::new(packet.flow, weight))
         } else {
             flow
@@ -355,7 +416,7 @@ impl<T: Copy, D: RandomSource> Drr<T, D> {
             return self.next_flow_in_round();
         }
         if self.flows.flow_at(flow).chain.len == 0 {
-            self.flows.remove_from_table(flow);
+            self.remove_flow(flow);
             self.flows.free_slot(flow);
         } else if self.flows.flow_at(flow).deficit >= self.deficit_of_first_packet(flow) {
             return Some(flow);
@@ -379,7 +440,7 @@ impl<T: Copy, D: RandomSource> QueueDiscipline<T> for Drr<T, D> {
     ) -> EnqueueOutcome {
         let packet = packet.with_arrival_time(now);
         let flow = self.flows.find_slot(packet.flow);
-        if self.buffer_limits().has_room(self.occupied_buffer(flow), packet.bytes) {
+        if self.has_room(flow, packet.bytes) {
             self.append_packet(flow, packet);
             return EnqueueOutcome::Accepted;
         }
@@ -397,7 +458,9 @@ impl<T: Copy, D: RandomSource> QueueDiscipline<T> for Drr<T, D> {
                 return EnqueueOutcome::Dropped(DropReason::Full);
             }
             // A long packet may need the space of several short packets.
-            if self.buffer_limits().is_within_limits(self.occupancy.backlog_towards_limits()) {
+            let heads_count = self.config.head_of_line == HeadOfLine::InBuffer;
+            let backlog = self.occupancy.backlog_towards_limits();
+            if !heads_count || self.buffer_limits().is_within_limits(backlog) {
                 return EnqueueOutcome::Accepted;
             }
             let Some(next) = self.longest.longest_flow(0) else { return EnqueueOutcome::Accepted };

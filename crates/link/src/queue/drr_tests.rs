@@ -12,6 +12,8 @@ fn config(drop: DropPolicy) -> DrrConfig {
         buffers: BufferAssignment::Shared,
         drop,
         ties: TieBreakRule::Latest,
+        head_of_line: HeadOfLine::InBuffer,
+        heavy: None,
     }
 }
 
@@ -61,6 +63,52 @@ fn drr_1995_new_flow_joins_at_end_of_round() {
     // Flow 3 arrives during the turn of flow 1, so flow 1 returns to the round behind flow 3.
     assert_eq!(trace.serve_all(), [2, 3, 1, 2, 1]);
     assert_eq!(trace.queue.held_backlog(), Backlog::default());
+}
+
+#[test]
+fn first_packet_of_each_flow_needs_no_buffer_if_it_is_in_service() {
+    let in_service = |drop, buffers| {
+        let head_of_line = HeadOfLine::InService;
+        let config = DrrConfig { head_of_line, buffers, ..config(drop) };
+        Trace::new(queue(BufferLimits::limit_packets(2), config))
+    };
+    let mut shared = in_service(DropPolicy::Arriving, BufferAssignment::Shared);
+    for flow in [0, 1, 2, 3, 4, 0, 1, 2] {
+        shared.offer(flow, 1500);
+    }
+    // Two packets fill the buffer behind the heads of their flows; a new flow still has space.
+    assert_eq!(shared.dropped(), [7]);
+    shared.offer(5, 1500);
+    assert_eq!((shared.queue.held_backlog().packets, shared.dropped()), (8, vec![]));
+    // After one round, flow 0 has no packet behind its head.
+    assert_eq!((0..7).filter_map(|_| shared.serve()).collect::<Vec<_>>(), [0, 1, 2, 3, 4, 5, 0]);
+    shared.offer(0, 1500);
+    assert_eq!(shared.dropped(), []);
+    let mut own = in_service(DropPolicy::Arriving, BufferAssignment::PerFlow);
+    for flow in [0, 0, 0, 0, 1, 1, 1, 1] {
+        own.offer(flow, 1500);
+    }
+    assert_eq!(own.dropped(), [3, 7]);
+    let mut longest = in_service(DropPolicy::LongestTail, BufferAssignment::Shared);
+    for flow in [0, 1, 1, 1, 2, 2] {
+        longest.offer(flow, 1500);
+    }
+    assert_eq!((longest.dropped(), longest.queue.held_backlog().packets), (vec![3], 5));
+}
+
+#[test]
+fn heavy_flows_are_charged_more_than_their_length() {
+    let heavy = Some(HeavyFlows { first: 7, last: 8, charge: 4500 });
+    let config = DrrConfig { heavy, ..config(DropPolicy::Arriving) };
+    let mut trace = Trace::new(queue(BufferLimits::default(), config));
+    (0..4).for_each(|_| {
+        trace.offer(7, 1500);
+        (0..3).for_each(|_| {
+            trace.offer(9, 1500);
+        });
+    });
+    // A packet of flow 7 needs the credit of three rounds.
+    assert_eq!(trace.serve_all()[..8], [9, 9, 7, 9, 9, 9, 7, 9]);
 }
 
 #[test]

@@ -23,7 +23,7 @@ pub use buffer_occupancy::{Backlog, BufferLimits, InServicePolicy};
 pub use cake::{AckFilter, Cake, CakeConfig, CellFraming, Isolation, Tins};
 pub use codel::{Codel, CodelConfig, CodelRules};
 pub use departure_queue::{Departure, DepartureQueue, DepartureWithLength, StoredDeparture};
-pub use drr::{BufferAssignment, DropPolicy, Drr, DrrConfig};
+pub use drr::{BufferAssignment, DropPolicy, Drr, DrrConfig, HeadOfLine, HeavyFlows};
 pub use dualpi2::{DualPi2, DualPi2Config};
 pub use fifo::{DropTail, Fifo};
 pub use flow_table::{FlowTable, ListedFlow};

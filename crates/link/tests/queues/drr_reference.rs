@@ -4,7 +4,8 @@ use proptest::prelude::*;
 use std::collections::{BTreeMap, VecDeque};
 use std::num::NonZeroU32;
 use tcpcast_link::queue::{
-    BufferAssignment, BufferLimits, DropPolicy, Drr, DrrConfig, QueueDiscipline, TieBreakRule,
+    BufferAssignment, BufferLimits, DropPolicy, Drr, DrrConfig, HeadOfLine, QueueDiscipline,
+    TieBreakRule,
 };
 use tcpcast_link::random::RandomStream;
 use tcpcast_link::{NEVER, Packet};
@@ -74,6 +75,7 @@ proptest! {
             buffers: BufferAssignment::Shared,
             drop: DropPolicy::Arriving,
             ties: TieBreakRule::Latest,
+ head_of_line: HeadOfLine::InBuffer, heavy: None,
         };
         // Small flow numbers are looked up in an array, large ones in a hash table.
         let base = if hashed { 0xfff0_0000 } else { 0 };

@@ -6,8 +6,8 @@ use std::num::{NonZeroU32, NonZeroU64};
 use tcpcast_link::link::{Link, OfferOutcome, QueueingLink};
 use tcpcast_link::queue::{
     AnyQueue, Backlog, BufferAssignment, BufferLimits, CakeConfig, CodelConfig, CodelRules,
-    DropPolicy, DropReason, DrrConfig, DualPi2Config, FqCodelConfig, InServicePolicy, Isolation,
-    PieConfig, PieRules, QueueConfig, QueueDiscipline, QueueProbe, RedConfig, RedUnit,
+    DropPolicy, DropReason, DrrConfig, DualPi2Config, FqCodelConfig, HeadOfLine, InServicePolicy,
+    Isolation, PieConfig, PieRules, QueueConfig, QueueDiscipline, QueueProbe, RedConfig, RedUnit,
     TieBreakRule, Tins,
 };
 use tcpcast_link::random::RandomStream;
@@ -23,7 +23,14 @@ fn drr(
     quantum: u32,
 ) -> QueueConfig {
     let quantum_bytes = NonZeroU32::new(quantum).unwrap();
-    QueueConfig::Drr(DrrConfig { quantum_bytes, buffers, drop, ties })
+    QueueConfig::Drr(DrrConfig {
+        quantum_bytes,
+        buffers,
+        drop,
+        ties,
+        head_of_line: HeadOfLine::InBuffer,
+        heavy: None,
+    })
 }
 
 fn fq_codel(rules: CodelRules, queues: u32, quantum: u32) -> QueueConfig {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::num::{NonZeroU32, NonZeroU64};
 use tcpcast_link::loss::{LinkLossConfig, LinkLossState, LossModel, LossPlace};
 use tcpcast_link::queue::{
-    BufferAssignment, BufferLimits, CodelConfig, DropPolicy, DrrConfig, FqCodelConfig,
+    BufferAssignment, BufferLimits, CodelConfig, DropPolicy, DrrConfig, FqCodelConfig, HeadOfLine,
     InServicePolicy, PieConfig, QueueConfig, RedConfig, RedUnit, TieBreakRule,
 };
 use tcpcast_link::random::{RandomSource, RandomStream};
@@ -93,6 +93,8 @@ fn queue() -> impl Strategy<Value = QueueConfig> {
         buffers: BufferAssignment::Shared,
         drop: DropPolicy::LongestHead,
         ties: TieBreakRule::Latest,
+        head_of_line: HeadOfLine::InBuffer,
+        heavy: None,
     };
     prop_oneof![
         3 => Just(QueueConfig::DropTail),

@@ -2,7 +2,7 @@
 
 use std::num::{NonZeroU32, NonZeroU64};
 use tcpcast_link::queue::{
-    BufferAssignment, BufferLimits, DropPolicy, DrrConfig, QueueConfig, TieBreakRule,
+    BufferAssignment, BufferLimits, DropPolicy, DrrConfig, HeadOfLine, QueueConfig, TieBreakRule,
 };
 use tcpcast_link::{Ecn, Nanos, Packet};
 use tcpcast_net::{DropCause, LinkConfig, LinkId, Network, NetworkObserver, RouteId};
@@ -16,6 +16,8 @@ fn fair_link(rate_bps: u64) -> LinkConfig {
         buffers: BufferAssignment::Shared,
         drop: DropPolicy::LongestTail,
         ties: TieBreakRule::Latest,
+        head_of_line: HeadOfLine::InBuffer,
+        heavy: None,
     };
     let plain =
         LinkConfig::drop_tail(NonZeroU64::new(rate_bps), BufferLimits::default(), MILLISECOND);

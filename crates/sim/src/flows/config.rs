@@ -11,6 +11,7 @@ use crate::traffic::{BulkStartTimes, Distribution, Traffic};
 use serde::Deserialize;
 use std::num::NonZeroU32;
 use tcpcast_link::Ecn;
+use tcpcast_tcp::TcpConfig;
 use tcpcast_tcp::modern::ModernTcpConfig;
 
 /// Instances of a link.
@@ -229,6 +230,27 @@ impl FlowTraffic {
     }
 }
 
+/// TCP of a class.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FlowTcp {
+    /// TCP of today, whose sequence numbers count bytes.
+    Modern(ModernTcpConfig),
+    /// TCP of papers, whose sequence numbers count packets: one end sends files.
+    Packets(TcpConfig),
+}
+
+impl FlowTcp {
+    /// TCP of today; `None` for TCP of papers.
+    #[must_use]
+    pub fn modern(&self) -> Option<&ModernTcpConfig> {
+        match self {
+            Self::Modern(tcp) => Some(tcp),
+            Self::Packets(_) => None,
+        }
+    }
+}
+
 /// A class of identical sources: pairs of a server and a client.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -266,7 +288,7 @@ pub struct FlowClassConfig {
     /// Writes of endless data; `None` if all data is written at the start.
     pub writing: Option<WritingConfig>,
     /// TCP of both ends; `None` for messages and pings.
-    pub tcp: Option<ModernTcpConfig>,
+    pub tcp: Option<FlowTcp>,
     /// Mean processing delay of each host per packet or timer; 0 for none.
     #[serde(rename = "host_noise_ns")]
     pub host_noise: Nanos,
@@ -276,6 +298,10 @@ pub struct FlowClassConfig {
     pub host: Option<u16>,
     /// Differentiated services codepoint of the packets in both directions, from 0 to 63.
     pub dscp: u8,
+    /// Scale factor of a scaled population (on/off traffic only): sources of the population per
+    /// simulated source. The configured rates and buffers must already be scaled down by this
+    /// factor.
+    pub scale: Option<f64>,
 }
 
 impl FlowClassConfig {
@@ -339,6 +365,11 @@ impl NetworkConfig {
     /// Number of initial sources of a class.
     pub(crate) fn source_count(&self, class: &FlowClassConfig) -> u32 {
         self.member_count(class) * class.flows
+    }
+
+    /// Largest scale factor of all classes.
+    pub(crate) fn max_population_scale(&self) -> f64 {
+        self.classes.iter().filter_map(|class| class.scale).fold(1.0, f64::max)
     }
 
     /// Whether transfers that start during the run use a link.

@@ -21,7 +21,9 @@ pub(super) struct CrossStream {
 }
 
 /// Queues see streams as flows with numbers above those of all sources.
-const MAX_FLOW: u32 = (1 << 31) - 1;
+pub(super) const LAST_CROSS_FLOW: u32 = (1 << 31) - 1;
+/// A lower bound of the numbers of streams, above those of all sources.
+pub(super) const FIRST_CROSS_FLOW: u32 = 1 << 30;
 
 /// Class of cross traffic in the counters of links: behind all configured classes.
 pub(super) fn cross_class(config: &NetworkConfig) -> u16 {
@@ -72,7 +74,7 @@ impl FlowSimulation {
             content: ParcelContent::Cross,
             ..Parcel::default()
         };
-        let packet = Packet::new(token, MAX_FLOW - index as u32, *bytes);
+        let packet = Packet::new(token, LAST_CROSS_FLOW - index as u32, *bytes);
         self.network.send(self.now, *route, packet, &mut self.wire);
     }
 }

@@ -2,7 +2,7 @@
 
 use super::apps::AppState;
 use super::config::{
-    FlowClassConfig, FlowTraffic, NetworkConfig, ReadingConfig, SendingEnds, WritingConfig,
+    FlowClassConfig, FlowTcp, FlowTraffic, NetworkConfig, ReadingConfig, SendingEnds, WritingConfig,
 };
 use super::links::{allows_simultaneous_arrivals, unloaded_rtt};
 use super::parcel::{CLIENT, NOT_WANTED, SERVER};
@@ -11,7 +11,8 @@ use crate::probe::SourceRecord;
 use crate::random::RandomStream;
 use crate::traffic::Traffic;
 use tcpcast_net::RouteId;
-use tcpcast_tcp::modern::{ApplicationReading, Endpoint, EndpointRole, ModernTcpConfig};
+use tcpcast_tcp::modern::{ApplicationReading, EndpointRole, HandshakeKind, ModernTcpConfig};
+use tcpcast_tcp::{End, EndTcp, PacketTcp};
 
 /// Roles of the ends in the opening of a session.
 pub(crate) const ROLES: [EndpointRole; 2] = [EndpointRole::Server, EndpointRole::Client];
@@ -19,7 +20,7 @@ pub(crate) const ROLES: [EndpointRole; 2] = [EndpointRole::Server, EndpointRole:
 /// One end of a flow.
 #[derive(Debug)]
 pub(crate) struct FlowEnd {
-    pub endpoint: Option<Box<Endpoint>>,
+    pub endpoint: Option<End>,
     /// Connection of the flow to which the endpoint belongs.
     pub connection: u32,
     /// Earliest scheduled check of the sender's timer, of the receiver's timer, and of the pacer.
@@ -119,7 +120,9 @@ pub(crate) struct FlowClass {
     pub reading: Option<ReadingConfig>,
     pub writing: Option<WritingConfig>,
     /// TCP of each end.
-    tcp: Option<[ModernTcpConfig; 2]>,
+    tcp: Option<[EndTcp; 2]>,
+    /// Whether the network notifies senders of each loss instantaneously.
+    pub has_loss_feedback: bool,
     /// Ends whose packets count as data.
     pub sends: [bool; 2],
     pub packet_bytes: u32,
@@ -137,10 +140,18 @@ pub(crate) struct FlowClass {
 impl FlowClass {
     pub fn new(config: &NetworkConfig, index: usize, first: usize) -> Self {
         let class = &config.classes[index];
-        let tcp = class.tcp.map(|tcp| {
-            let simultaneous = allows_simultaneous_arrivals(config, index);
-            let rtt = unloaded_rtt(config, index);
-            [SERVER, CLIENT].map(|end| tcp_of_end(tcp, class, rtt, end, simultaneous[end]))
+        let sends = data_ends(class);
+        let tcp = class.tcp.as_ref().map(|tcp| match tcp {
+            FlowTcp::Modern(tcp) => {
+                let simultaneous = allows_simultaneous_arrivals(config, index);
+                let rtt = unloaded_rtt(config, index);
+                [SERVER, CLIENT]
+                    .map(|end| EndTcp::Modern(tcp_of_end(*tcp, class, rtt, end, simultaneous[end])))
+            }
+            FlowTcp::Packets(rules) => sends.map(|sends| {
+                let (rules, packet_bytes) = (rules.clone(), class.packet_bytes);
+                EndTcp::Packets(Box::new(PacketTcp { rules, packet_bytes, sends }))
+            }),
         });
         let is_endless = !matches!(
             class.traffic,
@@ -159,7 +170,11 @@ impl FlowClass {
             reading: class.reading.clone(),
             writing: class.writing.clone(),
             tcp,
-            sends: data_ends(class),
+            has_loss_feedback: matches!(
+                &class.tcp,
+                Some(FlowTcp::Packets(rules)) if rules.instant.is_some()
+            ),
+            sends,
             packet_bytes: class.packet_bytes,
             ack_bytes: class.ack_bytes,
             offload: OffloadRules { sends_bursts: class.tso, receives_bursts: class.gro },
@@ -173,7 +188,7 @@ impl FlowClass {
 
     /// TCP of an end, if the traffic uses TCP.
     #[inline(always)]
-    pub fn tcp(&self, end: usize) -> Option<&ModernTcpConfig> {
+    pub fn tcp(&self, end: usize) -> Option<&EndTcp> {
         self.tcp.as_ref().map(|tcp| &tcp[end])
     }
 
@@ -193,6 +208,19 @@ impl FlowClass {
         [SERVER, CLIENT].map(|end| if self.reads_in_steps(end) { 0 } else { NOT_WANTED })
     }
 
+    /// TCP of today of the server; `None` for TCP of papers.
+    fn modern_tcp(&self) -> Option<&ModernTcpConfig> {
+        match self.tcp(SERVER)? {
+            EndTcp::Modern(tcp) => Some(tcp),
+            EndTcp::Packets(_) => None,
+        }
+    }
+
+    /// Whether connections begin with a handshake.
+    pub fn has_handshake(&self) -> bool {
+        self.modern_tcp().is_some_and(|tcp| tcp.handshake != HandshakeKind::None)
+    }
+
     /// Whether the flows send one stream of data instead of files.
     #[inline(always)]
     pub fn is_endless(&self) -> bool {
@@ -201,7 +229,7 @@ impl FlowClass {
 
     /// Whether connections are closed after a file.
     pub fn traffic_closes(&self) -> bool {
-        self.tcp(SERVER).is_some_and(|tcp| tcp.closes)
+        self.modern_tcp().is_some_and(|tcp| tcp.closes)
     }
 
     /// The end that sends files.
@@ -212,7 +240,7 @@ impl FlowClass {
 
     /// Bytes of the payload of a full packet.
     pub fn payload_bytes(&self) -> u32 {
-        self.tcp(SERVER).map_or(self.packet_bytes, |tcp| tcp.stack.mss)
+        self.modern_tcp().map_or(self.packet_bytes, |tcp| tcp.stack.mss)
     }
 
     /// Length of a packet with `data` bytes of data.

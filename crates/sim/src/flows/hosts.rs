@@ -11,8 +11,8 @@ use crate::probe::{Probes, SenderListener, SourceRecord};
 use crate::random::RandomSource;
 use tcpcast_link::{Ecn, Packet};
 use tcpcast_net::{DropCause, Network, RouteId};
-use tcpcast_tcp::modern::{EcnCodepoint, Endpoint, ModernTcpConfig, Segment, SegmentSink};
-use tcpcast_tcp::{TcpEvent, TcpProbe};
+use tcpcast_tcp::modern::{EcnCodepoint, Segment, SegmentSink};
+use tcpcast_tcp::{End, EndTcp, TcpEvent, TcpProbe};
 
 /// Sends the segments of an end, and reports its events.
 pub(super) struct FlowSink<'a> {
@@ -46,7 +46,7 @@ impl SegmentSink for FlowSink<'_> {
             let label = PacketLabel::new(kind, 0);
             let packet = NumberedPacket::new(self.flow, self.connection, number, label);
             self.wire.probes.count_sent(self.now, self.record, &packet);
-            if kind == PacketKind::Data {
+            if kind == PacketKind::Data && !self.class.has_loss_feedback {
                 self.record.count_entering_flight(self.now);
             }
         } else if is_data {
@@ -77,6 +77,11 @@ impl SegmentSink for FlowSink<'_> {
         parcel.content = ParcelContent::Segment;
         parcel.to = other_end(self.end) as u8;
         (parcel.is_data, parcel.counts, parcel.is_lost) = (is_data, counts, false);
+        let has_feedback = self.class.has_loss_feedback;
+        parcel.is_copy = has_feedback && kind == PacketKind::Retransmission;
+        if has_feedback {
+            parcel.sent_at = self.now;
+        }
         parcel.is_delayed = self.class.delays[usize::from(parcel.to)];
         if let Some(losses) = &mut self.wire.round_losses {
             parcel.is_lost = counts && losses.loses_sent_packet(self.flow, self.connection, number);
@@ -133,7 +138,7 @@ impl FlowSimulation {
             return self.process_message(&parcel);
         }
         let class = &self.classes[state.record.class()];
-        if parcel.connection != state.connection {
+        if parcel.connection != state.connection || parcel.is_copy {
             return;
         }
         let Some(tcp) = class.tcp(to) else { return };
@@ -251,7 +256,7 @@ impl FlowSimulation {
     #[inline(never)]
     fn process_drops(&mut self) {
         let mut dropped = std::mem::take(&mut self.wire.dropped);
-        for DroppedParcel { at, parcel, cause, is_headline } in dropped.drain(..) {
+        for DroppedParcel { at, parcel, cause, is_headline, is_own } in dropped.drain(..) {
             if !parcel.is_data {
                 continue;
             }
@@ -269,11 +274,35 @@ impl FlowSimulation {
                     let is_random = cause == DropCause::Random;
                     probes.count_bottleneck_drop(at, record, &packet, is_random);
                 } else {
-                    probes.count_drop_elsewhere(at, record, &packet);
+                    probes.count_drop_elsewhere(at, record, &packet, is_own);
                 }
+            }
+            if self.classes[parcel.of.class()].has_loss_feedback {
+                self.notify_of_loss(at, &parcel);
             }
         }
         self.wire.dropped = dropped;
+    }
+
+    /// Notifies a sender with instantaneous loss feedback that a packet was lost at `at`.
+    ///
+    /// If a packet is lost at the time of its transmission, a sender in front of a full buffer would
+    /// send indefinitely at that time. So the notification is delayed by the transmission time of a
+    /// packet on the headline link.
+    fn notify_of_loss(&mut self, at: Nanos, parcel: &Parcel) {
+        let flow = parcel.flow as usize;
+        let (state, end) = (&mut self.flows[flow], other_end(usize::from(parcel.to)));
+        if parcel.is_copy || parcel.connection != state.connection {
+            return;
+        }
+        let class = state.record.class();
+        let link = &self.config.links[self.config.headline];
+        let later = link.transmission_time(self.classes[class].packet_bytes).max(1);
+        let due = at + if at <= parcel.sent_at { later } else { 0 };
+        if let Some(endpoint) = &mut state.ends[end].endpoint {
+            endpoint.add_loss(due, parcel.number);
+        }
+        state.ends[end].set_timers(&mut self.timers, flow, end, &self.wire, class);
     }
 
     /// Processes the first timer.
@@ -285,7 +314,7 @@ impl FlowSimulation {
             FlowTimer::Receiver => self.on_receiver_timer(flow, end),
             FlowTimer::Pacing => self.on_pacing_timer(flow, end),
             FlowTimer::Start => self.start_flow(flow),
-            FlowTimer::Arrival => self.begin_arriving_transfer(flow),
+            FlowTimer::Arrival => self.on_class_timer(flow),
             FlowTimer::Application => self.on_application_timer(flow, end),
             FlowTimer::Stop => self.stop_flow(flow),
             FlowTimer::Cross => self.send_cross_packet(flow),
@@ -304,9 +333,9 @@ impl FlowSimulation {
         }
         *timer = NEVER;
         // Usually the timer has been postponed since the event was scheduled.
-        let mut expires = endpoint.connection().sender_deadline_lower_bound();
+        let mut expires = endpoint.sender_deadline_lower_bound();
         if expires <= now {
-            expires = endpoint.connection().sender_deadline();
+            expires = endpoint.sender_deadline();
         }
         if expires > now {
             if expires < NEVER {
@@ -328,7 +357,7 @@ impl FlowSimulation {
             return;
         }
         *ack_timer = NEVER;
-        let expires = endpoint.connection().receiver().deadline();
+        let expires = endpoint.receiver_deadline();
         if expires > now {
             if expires < NEVER {
                 *ack_timer = expires;
@@ -342,10 +371,13 @@ impl FlowSimulation {
     /// Calls an end at the deadline of its timer.
     fn expire_timer(&mut self, flow: usize, end: usize) {
         let state = &mut self.flows[flow];
-        let Some(endpoint) = &mut state.ends[end].endpoint else { return };
+        let class = &self.classes[state.record.class()];
+        let (Some(endpoint), Some(tcp)) = (&mut state.ends[end].endpoint, class.tcp(end)) else {
+            return;
+        };
         let probes = &mut self.wire.probes;
         let listener = &mut SenderListener::new(probes, &mut state.record, flow as u32);
-        endpoint.on_timer(self.now, listener);
+        endpoint.on_timer(self.now, tcp, listener);
         self.transmit(flow, end);
     }
 
@@ -407,8 +439,8 @@ impl FlowSimulation {
 struct DeliveredPacket<'a> {
     now: Nanos,
     class: &'a FlowClass,
-    endpoint: &'a Endpoint,
-    tcp: &'a ModernTcpConfig,
+    endpoint: &'a End,
+    tcp: &'a EndTcp,
 }
 
 impl DeliveredPacket<'_> {
@@ -459,12 +491,12 @@ impl FlowEnd {
         connection: u32,
         end: usize,
         seed: u64,
-        tcp: &ModernTcpConfig,
+        tcp: &EndTcp,
     ) {
         self.connection = connection;
         match &mut self.endpoint {
             Some(endpoint) => endpoint.restart(now, seed, tcp),
-            none => *none = Some(Box::new(Endpoint::start(now, ROLES[end], seed, tcp))),
+            none => *none = Some(End::start(now, ROLES[end], seed, tcp)),
         }
     }
 
@@ -479,20 +511,19 @@ impl FlowEnd {
         class: usize,
     ) {
         let Some(endpoint) = &self.endpoint else { return };
-        let connection = endpoint.connection();
-        if connection.sender_deadline_lower_bound() < self.timer {
-            let due = connection.sender_deadline();
+        if endpoint.sender_deadline_lower_bound() < self.timer {
+            let due = endpoint.sender_deadline();
             if due < self.timer {
                 self.timer = due;
                 timers.set(FlowTimer::Sender, flow, end, due);
             }
         }
-        let due = connection.receiver().deadline();
+        let due = endpoint.receiver_deadline();
         if due < self.ack_timer {
             self.ack_timer = due;
             timers.set(FlowTimer::Receiver, flow, end, due);
         }
-        let due = connection.sender().next_paced_time();
+        let due = endpoint.next_paced_time();
         if due < self.pacing {
             let host = wire.host_delays[class].as_ref();
             let due = due + host.map_or(0, |host| host.delay.timer_delay(flow as u32, due));

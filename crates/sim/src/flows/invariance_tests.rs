@@ -15,6 +15,9 @@ use proptest::prelude::*;
 use std::num::{NonZeroU32, NonZeroU64};
 use tcpcast_link::Ecn;
 use tcpcast_tcp::modern::{HandshakeKind, Preset, Stack};
+use tcpcast_tcp::{
+    CwndUnit, IdleRestart, InstantLossRules, LimitedTransmit, LossRecovery, TcpConfig,
+};
 
 fn queues() -> impl Strategy<Value = QueueConfig> {
     let codel = QueueConfig::Codel(CodelConfig::default());
@@ -323,6 +326,22 @@ fn rich_traffics() -> impl Strategy<Value = FlowTraffic> {
     ]
 }
 
+/// TCP of papers, whose ends send files in one direction.
+fn paper_tcp() -> impl Strategy<Value = TcpConfig> {
+    let newreno = TcpConfig { receiver_window: 40, ..TcpConfig::default() };
+    let fractional = TcpConfig {
+        window_unit: CwndUnit::Bytes,
+        limited_transmit: LimitedTransmit::EachDuplicate,
+        delayed_acks: true,
+        idle_restart: IdleRestart::AfterTimeout,
+        ..newreno.clone()
+    };
+    let tahoe = TcpConfig { recovery: LossRecovery::Tahoe, ..newreno.clone() };
+    let rules = InstantLossRules { timeout: true, retransmit: true, ..InstantLossRules::SIMPLEST };
+    let instant = TcpConfig { instant: Some(rules), ..newreno.clone() };
+    prop::sample::select(vec![newreno, fractional, tahoe, instant])
+}
+
 /// A network with all features; each route has a link.
 fn rich_networks() -> impl Strategy<Value = NetworkConfig> {
     let presets = prop::sample::select(vec![
@@ -343,7 +362,7 @@ fn rich_networks() -> impl Strategy<Value = NetworkConfig> {
     let plan = (
         rich_traffics(),
         (route(), route(), prop::option::of(route())),
-        (presets, handshakes, any::<bool>()),
+        (presets, handshakes, any::<bool>(), prop::option::weighted(0.4, paper_tcp())),
         0_u8..3,
     );
     let classes = prop::collection::vec(plan, 1..4);
@@ -357,7 +376,7 @@ fn rich_networks() -> impl Strategy<Value = NetworkConfig> {
             };
             let classes = classes.into_iter().map(|(traffic, routes, tcp, sends)| {
                 let (route, back, other) = routes;
-                let (preset, handshake, ecn) = tcp;
+                let (preset, handshake, ecn, paper) = tcp;
                 let sends =
                     [SendingEnds::Server, SendingEnds::Client, SendingEnds::Both][sends as usize];
                 let is_file = match &traffic {
@@ -372,7 +391,12 @@ fn rich_networks() -> impl Strategy<Value = NetworkConfig> {
                 of_class.sends = if both { SendingEnds::Client } else { sends };
                 of_class.flows = if is_arrival { 0 } else { 2 };
                 of_class.site = Some(0);
-                if let Some(tcp) = &mut of_class.tcp {
+                let sends_files = matches!(&of_class.traffic, FlowTraffic::Files(_));
+                let one_way = sends_files && of_class.sends != SendingEnds::Both;
+                if let Some(rules) = paper.filter(|_| one_way) {
+                    of_class.tcp = Some(FlowTcp::Packets(rules));
+                }
+                if let Some(FlowTcp::Modern(tcp)) = &mut of_class.tcp {
                     let stack = Stack { mss: tcp.stack.mss, ecn, ..preset.stack() };
                     (tcp.stack, tcp.handshake) = (stack, handshake);
                 }

@@ -3,11 +3,12 @@
 use super::config::{
     FlowClassConfig, LinkChangeConfig, LinkInstances, NetworkConfig, NetworkLinkConfig,
 };
+use super::cross::{FIRST_CROSS_FLOW, LAST_CROSS_FLOW};
 use super::parcel::{CLIENT, SERVER};
 use crate::clock::{Nanos, seconds_to_nanos, transmission_time};
 use crate::probe::{LINK_CLASS_CELLS, LINK_TOTAL_CELLS, LinkTotalCell};
 use crate::queue::LinkRate;
-use crate::queue::disciplines::{BufferLimits, FqCodelConfig, QueueConfig};
+use crate::queue::disciplines::{BufferLimits, FqCodelConfig, HeavyFlows, QueueConfig};
 use crate::random::{NamedStream, RandomSource, RandomStream, StreamPurpose};
 use std::num::NonZeroU64;
 use std::sync::Arc;
@@ -170,6 +171,9 @@ impl NetworkLinks {
                 RandomStream::for_entity_at_hop(seed, self.replication, declared, purpose, key)
             };
             let mut link = link_config(config, now, stream);
+            if let QueueConfig::Drr(drr) = &mut link.queue {
+                drr.heavy = heavy_cross_traffic(&self.config, declared);
+            }
             link.counts_queue = declared == self.config.headline;
             let id = match first {
                 Some(first) => network.add_link_with_counters_of(link, first),
@@ -287,6 +291,15 @@ pub(crate) fn allows_simultaneous_arrivals(config: &NetworkConfig, class: usize)
     let mut ends = [false; 2];
     (ends[SERVER], ends[CLIENT]) = (never(&class.back), never(&class.routes));
     ends
+}
+
+/// Charge of cross traffic at a link of a scaled population: each packet of a source counts as
+/// several flows, and each stream as one.
+fn heavy_cross_traffic(config: &NetworkConfig, declared: usize) -> Option<HeavyFlows> {
+    let cross = config.cross.iter().find(|cross| cross.link == declared)?;
+    let scale = config.max_population_scale();
+    let charge = libm::round(f64::from(cross.packet_bytes) * scale) as u32;
+    (scale > 1.0).then_some(HeavyFlows { first: FIRST_CROSS_FLOW, last: LAST_CROSS_FLOW, charge })
 }
 
 /// Configuration of a link that is created at `now`, with the changes up to then.

@@ -27,7 +27,7 @@ mod wait_groups;
 mod wire;
 
 pub use config::{
-    CrossStreamConfig, FlowClassConfig, FlowTraffic, LinkChangeConfig, LinkInstances,
+    CrossStreamConfig, FlowClassConfig, FlowTcp, FlowTraffic, LinkChangeConfig, LinkInstances,
     MessageTraffic, NetworkConfig, NetworkLinkConfig, PingTraffic, ReadPause, ReadingConfig,
     RequestTraffic, SendingEnds, SiteConfig, StreamTraffic, TimedChange, WritingConfig,
 };
@@ -38,6 +38,7 @@ pub use memory_estimate::estimate_network_bytes;
 use crate::clock::{NEVER, Nanos};
 use crate::conservation::ConservationError;
 use crate::event_queue::timer_wheel::TimerWheel;
+use crate::population::ScaledPopulation;
 use crate::probe::{Probes, SimulatedCapture, SourceRecord};
 use crate::random::RandomStream;
 use crate::replication::{Replication, Replications, RunLimit, RunWatch, StopReason};
@@ -59,7 +60,8 @@ enum FlowTimer {
     Sender,
     /// Start of a flow, or end of an OFF time.
     Start,
-    /// Next transfer of a class; the number is that of the class.
+    /// Next transfer of a class, or next step of its scaled population; the number is that of the
+    /// class.
     Arrival,
     /// Timer of the application of an end.
     Application,
@@ -135,6 +137,8 @@ pub struct FlowSimulation {
     classes: Vec<FlowClass>,
     timers: Timers,
     arrivals: Vec<ClassArrivals>,
+    /// Scaled population of each class that has one.
+    populations: Vec<Option<ScaledPopulation>>,
     cross: Vec<CrossStream>,
     coupling: SizeOffTimeCoupling,
     now: Nanos,

@@ -35,7 +35,7 @@ pub(crate) enum ParcelContent {
 pub(crate) struct Parcel {
     /// Only the length of a message or ping.
     pub segment: Segment,
-    /// Time at which a message or ping was sent.
+    /// Time at which a message, a ping, or a packet with instantaneous loss feedback was sent.
     pub sent_at: Nanos,
     pub flow: u32,
     /// Connection of the flow; segments of earlier connections are ignored.
@@ -56,6 +56,9 @@ pub(crate) struct Parcel {
     pub counts: bool,
     /// Whether correlated loss loses the packet on the headline link.
     pub is_lost: bool,
+    /// Whether the packet repeats one that is still in flight after a timeout of a sender with
+    /// instantaneous loss feedback: it uses capacity, and both ends ignore it.
+    pub is_copy: bool,
     /// Whether the host of the receiver delays the packet.
     pub is_delayed: bool,
 }

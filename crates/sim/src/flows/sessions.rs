@@ -20,8 +20,14 @@ impl FlowSimulation {
                     // The rest of a file that was in progress at time 0.
                     FileSize::of_full_packets(state.size)
                 } else {
-                    let sizes = &mut state.sizes;
-                    let drawn = self.coupling.draw_file_size(flow as u32, size, *coupling, sizes);
+                    let drawn = if let Some(population) = &mut self.populations[class] {
+                        size.value_at_normal_quantile(
+                            population.draw_next_size_deviate(flow as u32),
+                        )
+                    } else {
+                        let sizes = &mut state.sizes;
+                        self.coupling.draw_file_size(flow as u32, size, *coupling, sizes)
+                    };
                     rounding.round_to_file_size(drawn)
                 };
                 let is_open = *persistent && state.connection > 0;
@@ -100,9 +106,7 @@ impl FlowSimulation {
     }
 
     pub(super) fn class_has_handshake(&self, flow: usize) -> bool {
-        use tcpcast_tcp::modern::HandshakeKind;
-        let class = &self.classes[self.flows[flow].record.class()];
-        class.tcp(SERVER).is_some_and(|tcp| tcp.handshake != HandshakeKind::None)
+        self.classes[self.flows[flow].record.class()].has_handshake()
     }
 
     fn close_stream(&mut self, flow: usize, end: usize) {
@@ -155,6 +159,10 @@ impl FlowSimulation {
         let class = state.record.class();
         match &self.classes[class].traffic {
             FlowTraffic::Files(Traffic::OnOff { off, coupling, .. }) => {
+                if let Some(population) = &mut self.populations[class] {
+                    population.add_idle_source(flow as u32, 0);
+                    return self.stop_if_complete();
+                }
                 let draws = &mut state.off_times;
                 let seconds = self.coupling.draw_off_time(flow as u32, off, *coupling, draws);
                 let due = now + seconds_to_nanos(seconds);
@@ -171,13 +179,29 @@ impl FlowSimulation {
             }
             _ => (),
         }
+        self.stop_if_complete();
+    }
+
+    fn stop_if_complete(&mut self) {
         if self.wire.probes.transfers_finished_after_warm_up() >= self.wanted_transfers {
             self.limit = 0;
         }
     }
 
+    /// Starts the next transfer of a class, or performs the next step of its scaled population.
+    pub(super) fn on_class_timer(&mut self, class: usize) {
+        let Some(population) = &mut self.populations[class] else {
+            return self.begin_arriving_transfer(class);
+        };
+        let (now, timers) = (self.now, &mut self.timers);
+        population.end_off_times_of_step(|source, after| {
+            timers.set(FlowTimer::Start, source as usize, SERVER, now + after);
+        });
+        timers.set(FlowTimer::Arrival, class, SERVER, now + population.step_length());
+    }
+
     /// Starts a transfer of a class on an idle or new flow.
-    pub(super) fn begin_arriving_transfer(&mut self, class: usize) {
+    fn begin_arriving_transfer(&mut self, class: usize) {
         let arrivals = &mut self.arrivals[class];
         let file = match &self.classes[class].traffic {
             FlowTraffic::Files(Traffic::Arrivals { gap, size, rounding }) => {

@@ -11,6 +11,7 @@ use super::wire::{ClassHostDelay, FlowHeader, LinkRole, Wire};
 use super::{ClassArrivals, FlowSimulation, FlowTimer, MAX_CONCURRENT, Timers, counters};
 use crate::clock::{Nanos, seconds_to_nanos};
 use crate::jitter::HostProcessingDelay;
+use crate::population::ScaledPopulation;
 use crate::probe::{Probes, SourceRecord};
 use crate::random::{NamedStream, RandomStream, StreamPurpose, mix_bits};
 use crate::replication::RunWatch;
@@ -68,6 +69,7 @@ impl FlowSimulation {
             classes,
             timers: Timers::default(),
             arrivals: arrivals.collect(),
+            populations: scaled_populations(config, replication),
             cross: Vec::new(),
             coupling: SizeOffTimeCoupling::default(),
             now: 0,
@@ -109,7 +111,13 @@ impl FlowSimulation {
                     seconds_to_nanos(gap.draw_value(&mut self.arrivals[class].gaps))
                 }
                 FlowTraffic::Files(Traffic::Transfers { .. }) => TRANSFER_GAP,
-                _ => continue,
+                _ => match &mut self.populations[class] {
+                    Some(population) => {
+                        population.sort_idle_sources_by_age();
+                        0
+                    }
+                    None => continue,
+                },
             };
             self.timers.set(FlowTimer::Arrival, class, SERVER, first);
         }
@@ -146,6 +154,7 @@ impl FlowSimulation {
                 declared: declared as u32,
                 is_headline,
                 has_queue: network.link(id).has_queue(),
+                is_own: config.links[declared].each == LinkInstances::Sender,
                 is_policer: config.links[declared].policer.is_some(),
             });
         });
@@ -187,12 +196,20 @@ impl FlowSimulation {
         let start = match &class.traffic {
             FlowTraffic::Files(traffic) => {
                 let (off_times, sizes) = (&mut flow.off_times, &mut flow.sizes);
-                match draw_source_start(traffic, in_class, false, off_times, sizes) {
+                let population = &mut self.populations[flow.record.class()];
+                let is_scaled = population.is_some();
+                match draw_source_start(traffic, in_class, is_scaled, off_times, sizes) {
                     Some(SourceStart::Sends { after, size }) => {
                         flow.size = size;
                         Some(after)
                     }
-                    Some(SourceStart::Off { left, .. }) => Some(left),
+                    Some(SourceStart::Off { left, elapsed }) => match population {
+                        Some(population) => {
+                            population.add_idle_source(index as u32, seconds_to_nanos(elapsed));
+                            None
+                        }
+                        None => Some(left),
+                    },
                     None => None,
                 }
             }
@@ -232,6 +249,19 @@ impl FlowTraffic {
             Self::Files(_) => None,
         }
     }
+}
+
+/// Scaled population of each class that has one.
+fn scaled_populations(config: &NetworkConfig, replication: u32) -> Vec<Option<ScaledPopulation>> {
+    let of_class = |(index, class): (usize, &super::FlowClassConfig)| match &class.traffic {
+        FlowTraffic::Files(Traffic::OnOff { off, coupling, .. }) => class.scale.map(|scale| {
+            let stream =
+                |purpose| RandomStream::for_entity(config.seed, replication, index as u32, purpose);
+            ScaledPopulation::new(scale, off, *coupling, stream)
+        }),
+        _ => None,
+    };
+    config.classes.iter().enumerate().map(of_class).collect()
 }
 
 /// Processing delays of the hosts of each class.

@@ -3,7 +3,7 @@
 //! Acknowledgements that do not pass the headline link pass its taps where the same link of a
 //! symmetric way back would be: the part of the path behind the link precedes the taps.
 
-use super::config::{FlowClassConfig, NetworkConfig};
+use super::config::{FlowClassConfig, FlowTcp, NetworkConfig};
 use super::flow::data_ends;
 use super::links::unloaded_rtt;
 use super::parcel::{CLIENT, Parcel, ParcelContent, SERVER};
@@ -12,11 +12,13 @@ use crate::clock::Nanos;
 use crate::packet::{Packet, PacketKind, PacketLabel};
 use crate::probe::{CapturedHeader, ConnectionProperties, TapPlace, UnloadedHandshakeTimes};
 use tcpcast_link::Ecn;
-use tcpcast_tcp::modern::{EcnCodepoint, HandshakeKind, ModernTcpConfig};
+use tcpcast_tcp::modern::{EcnCodepoint, HandshakeKind};
 
 /// Taps of a class.
 #[derive(Clone, Copy, Debug)]
 struct ClassTaps {
+    /// Whether sequence numbers count packets.
+    counts_packets: bool,
     /// The end at which a capture at the senders is taken.
     sender: usize,
     /// Time from the taps before and behind the headline link to the sender, if the packets to the
@@ -65,7 +67,8 @@ impl ClassTaps {
         let ways = class.ways_from(other_end(sender));
         let to_sender = (!ways.iter().any(|way| way.contains(&config.headline)))
             .then(|| times_around_headline(config, class, sender)[1]);
-        Self { sender, to_sender }
+        let counts_packets = matches!(class.tcp, Some(FlowTcp::Packets(_)));
+        Self { counts_packets, sender, to_sender }
     }
 
     fn tap_at(&self, end: usize) -> TapPlace {
@@ -113,11 +116,14 @@ impl NetworkConfig {
                     (rtt - back, back)
                 }
             };
-            let tcp = class.tcp.as_ref();
-            let has_handshake = tcp.is_none_or(|tcp| tcp.handshake != HandshakeKind::None);
+            let tcp = class.tcp.as_ref().and_then(FlowTcp::modern);
+            let has_handshake = match (&class.tcp, tcp) {
+                (_, Some(tcp)) => tcp.handshake != HandshakeKind::None,
+                (tcp, None) => tcp.is_none(),
+            };
             ConnectionProperties {
                 packet_bytes: class.packet_bytes,
-                packets: tcp.map_or(u32::MAX, max_window),
+                packets: class.tcp.as_ref().map_or(u32::MAX, max_window),
                 sack: tcp.is_some_and(|tcp| tcp.stack.detection.uses_sack()),
                 ecn: tcp.is_some_and(|tcp| tcp.stack.ecn),
                 added: (!has_handshake).then_some(UnloadedHandshakeTimes { rtt, forward, back }),
@@ -128,7 +134,11 @@ impl NetworkConfig {
 }
 
 /// Maximum receiver window in packets; `u32::MAX` if it grows.
-fn max_window(tcp: &ModernTcpConfig) -> u32 {
+fn max_window(tcp: &FlowTcp) -> u32 {
+    let tcp = match tcp {
+        FlowTcp::Modern(tcp) => tcp,
+        FlowTcp::Packets(rules) => return rules.receiver_window,
+    };
     let receiving = &tcp.stack.receiving;
     if let Some(memory) = receiving.memory {
         return (memory.max_window() / u64::from(tcp.stack.mss)).try_into().unwrap_or(u32::MAX);
@@ -191,11 +201,20 @@ impl Wire {
         if marked || parcel.segment.ecn == EcnCodepoint::Marked {
             label = label.with_ecn_mark();
         }
-        let number = if parcel.segment.flags.syn { 0 } else { parcel.number.max(1) };
-        let packet = Packet::new(parcel.flow, parcel.connection, number, label);
-        let shown = CapturedHeader::new(&parcel.segment, label, parcel.serial);
-        let reported_until = self.now.saturating_sub(taps.max_delay);
         let class = parcel.of.class();
+        let counts_packets = taps.classes[class].counts_packets;
+        let number = match (parcel.number, &parcel.segment) {
+            (_, segment) if segment.flags.syn => 0,
+            (0, segment) if counts_packets => segment.ack as u32,
+            (number, _) => number.max(1),
+        };
+        let packet = Packet::new(parcel.flow, parcel.connection, number, label);
+        let shown = if counts_packets {
+            CapturedHeader::of_serial(parcel.serial)
+        } else {
+            CapturedHeader::new(&parcel.segment, label, parcel.serial)
+        };
+        let reported_until = self.now.saturating_sub(taps.max_delay);
         self.probes.pass_to_captures(tap, class, at, &packet, shown, reported_until);
     }
 }

@@ -6,7 +6,7 @@ use crate::probe::{ClassCell, LINK_TOTAL_CELLS, ProbeConfig, TimeKind};
 use crate::queue::LinkRate;
 use crate::queue::disciplines::{
     AckFilter, BufferAssignment, CakeConfig, CodelConfig, DropPolicy, DrrConfig, FqCodelConfig,
-    Isolation, QueueConfig, TieBreakRule, Tins,
+    HeadOfLine, Isolation, QueueConfig, TieBreakRule, Tins,
 };
 use crate::traffic::{BulkStartTimes, Distribution, Traffic};
 use std::num::{NonZeroU32, NonZeroU64};
@@ -36,6 +36,8 @@ pub(super) fn drr() -> QueueConfig {
         buffers: BufferAssignment::Shared,
         drop: DropPolicy::LongestTail,
         ties: TieBreakRule::Latest,
+        head_of_line: HeadOfLine::InBuffer,
+        heavy: None,
     })
 }
 
@@ -74,10 +76,11 @@ pub(super) fn class(
         traffic,
         reading: None,
         writing: None,
-        tcp: uses_tcp.then(|| tcp(Preset::LinuxCubic)),
+        tcp: uses_tcp.then(|| FlowTcp::Modern(tcp(Preset::LinuxCubic))),
         host_noise: 100,
         host: None,
         dscp: 0,
+        scale: None,
     }
 }
 
@@ -309,7 +312,7 @@ fn dctcp_figure_17_two_bottlenecks() {
         FlowClassConfig {
             delay: 40_000,
             back_delay: 60_000,
-            tcp: Some(dctcp),
+            tcp: Some(FlowTcp::Modern(dctcp)),
             ..class(flows, route, &[], bulk())
         }
     };
@@ -341,7 +344,8 @@ fn requests_take_a_round_trip_and_the_times_of_server_and_transmission() {
     };
     let run = |flows, fan_in, bytes, handshake| {
         let mut of_class = class(flows, &[0], &[1], requests(fan_in, bytes));
-        of_class.tcp = Some(ModernTcpConfig { handshake, ..tcp(Preset::LinuxCubic) });
+        let tcp = ModernTcpConfig { handshake, ..tcp(Preset::LinuxCubic) };
+        of_class.tcp = Some(FlowTcp::Modern(tcp));
         let links = vec![link(10 * MBIT, 1000, QueueConfig::DropTail); 2];
         let config = NetworkConfig { warmup: SECOND, ..network(links, vec![of_class]) };
         let run = Outcome::new(&config, 30 * SECOND);

@@ -38,6 +38,8 @@ pub(crate) struct LinkRole {
     pub declared: u32,
     pub is_headline: bool,
     pub has_queue: bool,
+    /// Whether each source has a link of its own.
+    pub is_own: bool,
     /// Whether the link is a policer, at which packets never wait.
     pub is_policer: bool,
 }
@@ -57,6 +59,7 @@ pub(crate) struct DroppedParcel {
     pub parcel: Parcel,
     pub cause: DropCause,
     pub is_headline: bool,
+    pub is_own: bool,
 }
 
 /// Observer of the network. Everything that needs the state of a flow is stored until the event
@@ -155,13 +158,13 @@ impl NetworkObserver<u32> for Wire {
     }
 
     fn on_dropped(&mut self, now: Nanos, link: LinkId, index: u32, cause: DropCause) {
-        let is_headline = self.role(link).is_headline;
+        let LinkRole { is_headline, is_own, .. } = *self.role(link);
         let parcel = *self.parcels.remove(index, Ecn::NotEct);
         if parcel.content == ParcelContent::Cross {
             let stream = parcel.number as usize;
             return self.probes.cross.count_event(stream, CrossPacketEvent::Dropped);
         }
-        self.dropped.push(DroppedParcel { at: now, parcel, cause, is_headline });
+        self.dropped.push(DroppedParcel { at: now, parcel, cause, is_headline, is_own });
     }
 
     #[inline(always)]
@@ -183,7 +186,7 @@ impl NetworkObserver<u32> for Wire {
 
     #[inline(always)]
     fn on_served(&mut self, link: LinkId, parcel: &u32, service: &Service) {
-        let LinkRole { declared, is_headline, has_queue, is_policer } = *self.role(link);
+        let LinkRole { declared, is_headline, has_queue, is_policer, .. } = *self.role(link);
         let Service { waited, marked, .. } = *service;
         let Parcel { content, number, of, packets, is_data, .. } = *self.parcels.get(*parcel);
         let is_cross = content == ParcelContent::Cross;

@@ -467,9 +467,19 @@ impl Probes {
         self.counters.add_to_size(of.row.into(), SizeCell::QueueSeen, packets);
     }
 
-    /// Counts a data packet that was dropped on a link other than the bottleneck.
-    pub fn count_drop_elsewhere(&mut self, now: Nanos, record: &SourceRecord, packet: &Packet) {
+    /// Counts a data packet that was dropped on a link other than the bottleneck, which may be a
+    /// link of its own source.
+    pub fn count_drop_elsewhere(
+        &mut self,
+        now: Nanos,
+        record: &SourceRecord,
+        packet: &Packet,
+        is_own: bool,
+    ) {
         self.counters.add_hop_drop();
+        if is_own {
+            self.counters.add_to_class(record.class(), ClassCell::AccessDrops, 1);
+        }
         self.count_loss(now, record, packet);
     }
 

@@ -26,22 +26,10 @@ use crate::packet::Packet;
 use crate::random::RandomStream;
 use serde::Deserialize;
 use std::hint::black_box;
-pub use tcpcast_link::queue::{BufferAssignment, DropPolicy, TieBreakRule};
+pub use tcpcast_link::queue::{BufferAssignment, DropPolicy, HeadOfLine, TieBreakRule};
 use tcpcast_link::queue::{
     FlowTable, ListLinks, ListedFlow, LongestQueue, NO_INDEX, PacketList, PacketPool,
 };
-
-/// Whether the first packet of each flow's queue occupies the buffer.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum HeadOfLine {
-    /// All packets occupy the buffer.
-    #[default]
-    InBuffer,
-    /// The first packet of each flow is in service and occupies no buffer (a reading of INRIA
-    /// report 4154, whose aggregated service begins at the head of the flow's queue).
-    InService,
-}
 
 /// The parameters of fair queueing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]

@@ -11,19 +11,18 @@ use std::num::NonZeroU32;
 use tcpcast_sim::clock::{Nanos, transmission_time};
 use tcpcast_sim::cross::CrossConfig;
 use tcpcast_sim::flows::{
-    CrossStreamConfig, FlowClassConfig, FlowTraffic, LinkInstances, NetworkConfig,
+    CrossStreamConfig, FlowClassConfig, FlowTcp, FlowTraffic, LinkInstances, NetworkConfig,
     NetworkLinkConfig, SendingEnds,
 };
 use tcpcast_sim::queue::disciplines::{self, DrrConfig};
-use tcpcast_sim::queue::{HeadOfLine, LinkRate, QueueConfig};
+use tcpcast_sim::queue::{LinkRate, QueueConfig};
 use tcpcast_sim::{
     AccessConfig, BottleneckLoss, ClassConfig, HopConfig, LinkLossConfig, ReturnLinkConfig,
     RunConfig,
 };
 
 /// Converts a one-road configuration; `None` if it has a feature that a network of links does not
-/// have: TCP other than modern, cross traffic at a hop per source, scaled populations, or a
-/// head-of-line rule of a fair queue.
+/// have: cross traffic at a hop per source.
 pub fn network_of_one_road(run: &RunConfig) -> Option<NetworkConfig> {
     let mut road = Road { run, links: Vec::new() };
     let before: Vec<usize> = road.add_hops(&run.hops_before)?;
@@ -90,16 +89,17 @@ fn queueing_link(
         QueueConfig::Red(red) => {
             NetworkLinkConfig { queue: disciplines::QueueConfig::Red(*red), ..link }
         }
-        QueueConfig::Fair(fair) if fair.head_of_line == HeadOfLine::InBuffer => {
+        QueueConfig::Fair(fair) => {
             let drr = DrrConfig {
                 quantum_bytes: NonZeroU32::new(fair.quantum_bytes)?,
                 buffers: fair.buffers,
                 drop: fair.drop,
                 ties: fair.ties,
+                head_of_line: fair.head_of_line,
+                heavy: None,
             };
             NetworkLinkConfig { queue: disciplines::QueueConfig::Drr(drr), ..link }
         }
-        QueueConfig::Fair(_) => return None,
         QueueConfig::Managed(managed) => NetworkLinkConfig {
             queue: managed.discipline,
             rate: managed.rate.clone(),
@@ -177,10 +177,11 @@ impl Road<'_> {
         back: Option<usize>,
     ) -> Option<FlowClassConfig> {
         let run = self.run;
-        let tcp = class.tcp.as_ref().unwrap_or(&run.tcp).modern?;
-        if class.scale.is_some() {
-            return None;
-        }
+        let rules = class.tcp.as_ref().unwrap_or(&run.tcp);
+        let tcp = match rules.modern {
+            Some(modern) => FlowTcp::Modern(modern),
+            None => FlowTcp::Packets(rules.clone()),
+        };
         let mut route = Vec::new();
         self.add_access_link(&class.ingress, &mut route);
         route.extend(before);
@@ -222,6 +223,7 @@ impl Road<'_> {
             host_noise: class.host_noise,
             host: None,
             dscp: 0,
+            scale: class.scale,
         })
     }
 }

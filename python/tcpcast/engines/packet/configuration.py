@@ -86,9 +86,16 @@ def make_configuration(
     scale
         Number of sources per simulated source.
     """
-    network = scenario.network
     if runs_on_links(scenario) and scale == FULL_SCALE:
-        return make_links_configuration(scenario, warmup_s)
+        return make_links_configuration(scenario, warmup_s, scale)
+    return make_road_configuration(scenario, warmup_s, scale)
+
+
+def make_road_configuration(
+    scenario: Scenario, warmup_s: float, scale: NetworkScale = FULL_SCALE
+) -> Config:
+    """Return the configuration of one road."""
+    network = scenario.network
     return {
         "seed": scenario.run.seed,
         "packet_bytes": network.packet_bytes,
@@ -121,7 +128,9 @@ def runs_on_links(scenario: Scenario) -> bool:
     )
 
 
-def make_links_configuration(scenario: Scenario, warmup_s: float) -> Config:
+def make_links_configuration(
+    scenario: Scenario, warmup_s: float, scale: NetworkScale = FULL_SCALE
+) -> Config:
     """Return the simulator's configuration of the links and routes of a scenario."""
     topology = scenario.topology
     places = {name: index for index, name in enumerate(topology.links)}
@@ -129,15 +138,15 @@ def make_links_configuration(scenario: Scenario, warmup_s: float) -> Config:
     return {
         "seed": scenario.run.seed,
         "links": [
-            _link_config(scenario, link, topology.buffers_pkts[name], sites)
+            _link_config(scenario, link, topology.buffers_pkts[name], sites, scale)
             for name, link in topology.links.items()
         ],
         "sites": [{"count": site.count} for site in scenario.sites.values()],
         "classes": [
-            _routed_class_config(scenario, index, start, places)
+            _routed_class_config(scenario, index, start, places, scale)
             for index, start in enumerate(initial_class_states(scenario))
         ],
-        "cross": link_stream_configs(scenario, places),
+        "cross": link_stream_configs(scenario, places, scale),
         "round_loss": next((loss.rate for loss in losses if isinstance(loss, RestOfRound)), None),
         "headline": places[topology.headline],
         "warmup_ns": to_nanoseconds(warmup_s),
@@ -164,19 +173,29 @@ def _probes_config(scenario: Scenario) -> Config:
 
 
 def _link_config(
-    scenario: Scenario, link: NetworkLink, buffer_pkts: float, sites: Sequence[str]
+    scenario: Scenario,
+    link: NetworkLink,
+    buffer_pkts: float,
+    sites: Sequence[str],
+    scale: NetworkScale,
 ) -> Config:
     policer = link.varying if isinstance(link.varying, TokenBucket) and link.is_policer else None
-    in_bytes = link.buffer.unit == "bytes"
+    scale = scale if link.each is None else FULL_SCALE
+    in_bytes = link.buffer.unit == "bytes" and scale == FULL_SCALE
     limit_pkts = math.inf if in_bytes or policer else buffer_pkts
+    individual = isinstance(link.queue, FairQueue) and link.queue.buffers == "individual"
+    limit = buffer_capacity(limit_pkts, link.rate, scenario.network.packet_bytes)
+    rate = rate_config(link)
+    if "constant" in rate:
+        rate = {"constant": scale.scale_rate_bps(rate["constant"])}
     each: Choice = "all" if link.each is None else "sender"
     if link.each in sites:
         each = {"site": sites.index(link.each)}
     return {
-        "rate": {"constant": None} if policer else rate_config(link),
+        "rate": {"constant": None} if policer else rate,
         "policer": None if policer is None else token_bucket_config(policer),
         "delay_ns": to_nanoseconds(link.delay or 0.0),
-        "limit_pkts": buffer_capacity(limit_pkts, link.rate, scenario.network.packet_bytes),
+        "limit_pkts": scale.scale_buffer_pkts(limit, individual=individual),
         "limit_bytes": int(link.buffer.amount) if in_bytes else None,
         "queue": discipline_config(scenario, link),
         "loss": None if isinstance(link.loss, RestOfRound) else link_loss_config(link),
@@ -200,22 +219,35 @@ def _change_configs(link: NetworkLink, change: Change) -> Iterator[Config]:
 
 
 def _routed_class_config(
-    scenario: Scenario, index: int, start: tuple[float, float] | None, places: Mapping[str, int]
+    scenario: Scenario,
+    index: int,
+    start: tuple[float, float] | None,
+    places: Mapping[str, int],
+    scale: NetworkScale,
 ) -> Config:
     group, routes = scenario.populations[index], scenario.topology.classes[index]
     entry = scenario.classes[index] if scenario.classes else None
     site, host = (None, None) if entry is None else (entry.site, entry.host)
     hosts = dict.fromkeys(each.host for each in scenario.classes if each.host is not None)
-    is_tied = len(scenario.populations) > 1
+    # Hosts without specified noise get just enough noise to order simultaneous packets of different
+    # classes at random. Otherwise, the first class would always be first.
+    is_tied = len(scenario.populations) > 1 and not group.tcp.has_loss_feedback
+    sources = scale.scale_source_count(group.count)
+    longer_ns = extra_byte_ns(scenario, scale) * group.packet_bytes
+    delay_ns, back_ns = subtract_delays(
+        to_nanoseconds(max(0.0, routes.delay_s)),
+        to_nanoseconds(max(0.0, routes.back_delay_s)),
+        (longer_ns, 0.0),
+    )
     return {
         "site": None if site is None else list(scenario.sites).index(site),
-        "flows": group.count // (1 if site is None else scenario.sites[site].count),
+        "flows": sources // (1 if site is None else scenario.sites[site].count),
         "routes": [[places[name] for name in route] for route in routes.route],
         "back": [[places[name] for name in route] for route in routes.back],
         "host": None if host is None else list(hosts).index(host),
         "dscp": (entry and entry.dscp) or 0,
-        "delay_ns": to_nanoseconds(max(0.0, routes.delay_s)),
-        "back_delay_ns": to_nanoseconds(max(0.0, routes.back_delay_s)),
+        "delay_ns": delay_ns,
+        "back_delay_ns": back_ns,
         "packet_bytes": group.packet_bytes,
         "ack_bytes": get_ack_bytes(group.tcp, scenario.network),
         "tso": group.tcp.tso == "auto",
@@ -224,11 +256,17 @@ def _routed_class_config(
         "traffic": _routed_traffic_config(group, start),
         "reading": _reading_config(group),
         "writing": _writing_config(group),
-        "tcp": None if is_without_tcp(group) else _tcp_config(group)["modern"],
+        "tcp": None if is_without_tcp(group) else _routed_tcp_config(group),
         "host_noise_ns": max(
             to_nanoseconds(group.tcp.host_noise_s), TIE_NOISE_NS if is_tied else 0
         ),
+        "scale": None if scale == FULL_SCALE else max(1.0, group.count / sources),
     }
+
+
+def _routed_tcp_config(group: Population) -> Config:
+    config = _tcp_config(group)
+    return {"modern": config["modern"]} if group.tcp.is_modern else {"packets": config}
 
 
 def _routed_traffic_config(group: Population, start: tuple[float, float] | None) -> Config:
@@ -308,10 +346,10 @@ def _constant_rate_bps(link: Link) -> int | None:
 
 def extra_byte_ns(scenario: Scenario, scale: NetworkScale) -> float:
     """Return the extra transmission time of a byte, summed over all shared links, in ns."""
-    network = scenario.network
-    hops = [hop for hop in (*network.hops_before, *network.hops_after) if hop.shared]
-    measured = scale.extra_byte_ns(_constant_rate_bps(scenario.bottleneck))
-    return measured + sum(scale.extra_byte_ns(_constant_rate_bps(hop)) for hop in hops)
+    if scale == FULL_SCALE:
+        return 0.0
+    shared = [link for link in scenario.topology.links.values() if link.each is None]
+    return sum(scale.extra_byte_ns(_constant_rate_bps(link)) for link in shared)
 
 
 def _buffer_config(scenario: Scenario, link: Link, scale: NetworkScale) -> int | None:

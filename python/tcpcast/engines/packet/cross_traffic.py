@@ -105,15 +105,18 @@ def stream_configs(scenario: Scenario, scale: NetworkScale = FULL_SCALE) -> list
     return configs
 
 
-def link_stream_configs(scenario: Scenario, places: Mapping[str, int]) -> list[Config]:
+def link_stream_configs(
+    scenario: Scenario, places: Mapping[str, int], scale: NetworkScale = FULL_SCALE
+) -> list[Config]:
     """Return the streams for a network of links with these numbers.
 
-    Each sender's instance of a link has a stream of its own.
+    Each sender's instance of a link has a stream of its own. At shared links of a network scaled to
+    1/k, only every k-th packet is sent.
     """
     configs: list[Config] = []
     for stream in scenario.cross:
         place = _require_stream_hop(scenario, stream)
-        process = _arrival_process_config(scenario, stream, FULL_SCALE)
+        process = _arrival_process_config(scenario, stream, scale if place.shared else FULL_SCALE)
         if isinstance(stream, FgnCross) and not place.shared:
             room = MAX_FLUID_NOISE_BINS // max(1, scenario.senders)
             process["bins"] = min(process["bins"], max(MIN_FLUID_BINS, 1 << room.bit_length() - 1))

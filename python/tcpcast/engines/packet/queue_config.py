@@ -80,7 +80,6 @@ def queue_config(scenario: Scenario, link: Link | ReturnLink) -> Choice:
             "fair": {
                 **_drr_config(scenario, link.queue),
                 "packet_bytes": packet_bytes,
-                "head_of_line": (link.queue.head_of_line or "in buffer").replace(" ", "-"),
             }
         }
     if isinstance(link.queue, Red) and isinstance(link, Link):
@@ -151,4 +150,5 @@ def _drr_config(scenario: Scenario, queue: FairQueue) -> Config:
         "buffers": "per-flow" if queue.buffers == "individual" else "shared",
         "drop": DROP_POLICIES[queue.drop],
         "ties": queue.ties or ("random" if drawn else "latest"),
+        "head_of_line": (queue.head_of_line or "in buffer").replace(" ", "-"),
     }

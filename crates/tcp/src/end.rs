@@ -1,0 +1,302 @@
+//! One end of a connection of any TCP.
+
+use crate::modern::{
+    Endpoint, EndpointRole, ModernTcpConfig, Segment, SegmentOutcome, SegmentSink,
+};
+use crate::packet_ends::{PacketReceiver, PacketSender, PacketTcp};
+use crate::tcp_event::TcpProbe;
+use tcpcast_link::time::{NEVER, Nanos};
+
+/// TCP of one end of a connection.
+#[derive(Clone, Debug, PartialEq)]
+pub enum EndTcp {
+    /// TCP of today, whose sequence numbers count bytes.
+    Modern(ModernTcpConfig),
+    /// TCP of papers, whose sequence numbers count packets.
+    Packets(Box<PacketTcp>),
+}
+
+/// One end of a connection. Both ends have the same kind of TCP.
+#[derive(Clone, Debug)]
+pub enum End {
+    /// An end with TCP of today.
+    Modern(Box<Endpoint>),
+    /// An end that sends packets.
+    Sender(Box<PacketSender>),
+    /// An end that receives packets.
+    Receiver(Box<PacketReceiver>),
+}
+
+impl End {
+    /// Starts a connection; `seed` determines its random choices. Without a handshake, the
+    /// connection is open.
+    #[must_use]
+    pub fn start(now: Nanos, role: EndpointRole, seed: u64, tcp: &EndTcp) -> Self {
+        match tcp {
+            EndTcp::Modern(tcp) => Self::Modern(Box::new(Endpoint::start(now, role, seed, tcp))),
+            EndTcp::Packets(tcp) if tcp.sends => {
+                Self::Sender(Box::new(PacketSender::new(&tcp.rules)))
+            }
+            EndTcp::Packets(_) => Self::Receiver(Box::default()),
+        }
+    }
+
+    /// Starts a new connection in the same memory.
+    pub fn restart(&mut self, now: Nanos, seed: u64, tcp: &EndTcp) {
+        match (self, tcp) {
+            (Self::Modern(end), EndTcp::Modern(tcp)) => end.restart(now, seed, tcp),
+            (Self::Sender(end), _) => end.restart(),
+            (Self::Receiver(end), EndTcp::Packets(tcp)) => end.restart(&tcp.rules),
+            _ => (),
+        }
+    }
+
+    /// Whether the session is not open yet.
+    #[inline(always)]
+    #[must_use]
+    pub fn is_opening(&self) -> bool {
+        matches!(self, Self::Modern(end) if end.is_opening())
+    }
+
+    /// The application writes `bytes`.
+    pub fn write(&mut self, now: Nanos, bytes: u64, tcp: &EndTcp, probe: &mut impl TcpProbe) {
+        match (self, tcp) {
+            (Self::Modern(end), EndTcp::Modern(tcp)) => end.write(now, bytes, tcp, probe),
+            (Self::Sender(end), EndTcp::Packets(tcp)) => {
+                let packets = bytes.div_ceil(u64::from(tcp.packet_bytes));
+                let packets = u32::try_from(packets).unwrap_or(u32::MAX - 1);
+                end.write(now, packets, &tcp.rules, probe);
+            }
+            _ => (),
+        }
+    }
+
+    /// The application writes up to `bytes`; returns how many the send buffer accepts.
+    pub fn write_to_buffer(
+        &mut self,
+        now: Nanos,
+        bytes: u64,
+        tcp: &EndTcp,
+        probe: &mut impl TcpProbe,
+    ) -> u64 {
+        if let (Self::Modern(end), EndTcp::Modern(tcp)) = (&mut *self, tcp) {
+            return end.write_to_buffer(now, bytes, tcp, probe);
+        }
+        self.write(now, bytes, tcp, probe);
+        bytes
+    }
+
+    /// Whether space in a full send buffer has become free since the last call.
+    pub fn take_writable(&mut self) -> bool {
+        if let Self::Modern(end) = self { end.take_writable() } else { false }
+    }
+
+    /// The application reads up to `max` bytes; returns how many. TCP of papers has no receive
+    /// buffer.
+    pub fn read(&mut self, now: Nanos, max: u64) -> u64 {
+        if let Self::Modern(end) = self { end.read(now, max) } else { 0 }
+    }
+
+    /// Bytes of the other end's application that this end's application has read.
+    #[must_use]
+    pub fn read_bytes(&self, tcp: &EndTcp) -> u64 {
+        match (self, tcp) {
+            (Self::Modern(end), EndTcp::Modern(tcp)) => end.read_bytes(tcp),
+            _ => self.received_bytes(tcp),
+        }
+    }
+
+    /// The application closes the stream behind the data it has written.
+    pub fn close_after_burst(&mut self) {
+        if let Self::Modern(end) = self {
+            end.close_after_burst();
+        }
+    }
+
+    /// The application has gone: nothing more is sent except acknowledgements.
+    pub fn abandon(&mut self) {
+        match self {
+            Self::Modern(end) => end.abandon(),
+            Self::Sender(end) => end.abandon(),
+            Self::Receiver(_) => (),
+        }
+    }
+
+    /// Whether all written data has been acknowledged.
+    #[inline(always)]
+    #[must_use]
+    pub fn is_finished(&self) -> bool {
+        match self {
+            Self::Modern(end) => end.is_finished(),
+            Self::Sender(end) => end.is_finished(),
+            Self::Receiver(_) => true,
+        }
+    }
+
+    /// Whether enough packet numbers are left to send `more` packets.
+    #[must_use]
+    pub fn has_packet_numbers_left(&self, more: u32) -> bool {
+        match self {
+            Self::Modern(end) => end.has_packet_numbers_left(more),
+            Self::Sender(end) => end.has_packet_numbers_left(more),
+            Self::Receiver(_) => true,
+        }
+    }
+
+    /// Outstanding data packets; flights of TLS do not count.
+    #[must_use]
+    pub fn packets_in_flight(&self) -> u32 {
+        match self {
+            Self::Modern(end) => end.packets_in_flight(),
+            Self::Sender(end) => end.packets_in_flight(),
+            Self::Receiver(_) => 0,
+        }
+    }
+
+    /// Acknowledged packets; flights of TLS do not count.
+    #[must_use]
+    pub fn acked_packets(&self) -> u64 {
+        match self {
+            Self::Modern(end) => end.acked_packets(),
+            Self::Sender(end) => end.acked_packets(),
+            Self::Receiver(_) => 0,
+        }
+    }
+
+    /// Bytes of the other end's application received in order.
+    #[inline(always)]
+    #[must_use]
+    pub fn received_bytes(&self, tcp: &EndTcp) -> u64 {
+        match (self, tcp) {
+            (Self::Modern(end), EndTcp::Modern(tcp)) => end.received_bytes(tcp),
+            (Self::Receiver(end), EndTcp::Packets(tcp)) => {
+                u64::from(end.packets_in_order()) * u64::from(tcp.packet_bytes)
+            }
+            _ => 0,
+        }
+    }
+
+    /// Full packets of the other end's application received in order.
+    #[must_use]
+    pub fn packets_in_order(&self, tcp: &EndTcp) -> u32 {
+        match (self, tcp) {
+            (Self::Modern(end), EndTcp::Modern(tcp)) => end.packets_in_order(tcp),
+            (Self::Receiver(end), _) => end.packets_in_order(),
+            _ => 0,
+        }
+    }
+
+    /// A segment arrives: call [`End::transmit`] for resulting segments.
+    #[inline(always)]
+    pub fn on_segment(
+        &mut self,
+        now: Nanos,
+        segment: &Segment,
+        tcp: &EndTcp,
+        probe: &mut impl TcpProbe,
+    ) -> SegmentOutcome {
+        match (self, tcp) {
+            (Self::Modern(end), EndTcp::Modern(tcp)) => end.on_segment(now, segment, tcp, probe),
+            (Self::Sender(end), EndTcp::Packets(tcp)) => {
+                end.on_ack(now, segment, &tcp.rules, probe);
+                SegmentOutcome::default()
+            }
+            (Self::Receiver(end), EndTcp::Packets(tcp)) => SegmentOutcome {
+                has_new_data: end.on_data(now, segment, &tcp.rules),
+                opened: false,
+            },
+            _ => SegmentOutcome::default(),
+        }
+    }
+
+    /// The network lost packet `number` that this end sent. An end with instantaneous loss feedback
+    /// reacts to it at `due`.
+    pub fn add_loss(&mut self, due: Nanos, number: u32) {
+        if let Self::Sender(end) = self {
+            end.add_loss(due, number);
+        }
+    }
+
+    /// A timer expired: call [`End::transmit`] for resulting segments.
+    pub fn on_timer(&mut self, now: Nanos, tcp: &EndTcp, probe: &mut impl TcpProbe) {
+        match (self, tcp) {
+            (Self::Modern(end), _) => end.on_timer(now, probe),
+            (Self::Sender(end), EndTcp::Packets(tcp)) => end.on_timer(now, &tcp.rules, probe),
+            (Self::Receiver(end), EndTcp::Packets(tcp)) => end.on_timer(now, &tcp.rules),
+            _ => (),
+        }
+    }
+
+    /// Whether [`End::transmit`] may do anything.
+    #[inline(always)]
+    #[must_use]
+    pub fn may_transmit(&self) -> bool {
+        match self {
+            Self::Modern(end) => end.may_transmit(),
+            Self::Sender(end) => end.may_transmit(),
+            Self::Receiver(end) => end.may_transmit(),
+        }
+    }
+
+    /// Sends all segments that may be sent now; `segment` is memory for them.
+    #[inline(always)]
+    pub fn transmit(
+        &mut self,
+        now: Nanos,
+        tcp: &EndTcp,
+        segment: &mut Segment,
+        sink: &mut impl SegmentSink,
+    ) {
+        match (self, tcp) {
+            (Self::Modern(end), EndTcp::Modern(tcp)) => end.transmit(now, tcp, segment, sink),
+            (Self::Sender(end), EndTcp::Packets(tcp)) => {
+                end.transmit(now, tcp.packet_bytes, segment, sink);
+            }
+            (Self::Receiver(end), EndTcp::Packets(tcp)) => end.transmit(&tcp.rules, segment, sink),
+            _ => (),
+        }
+    }
+
+    /// Deadline of the sender's timer; [`NEVER`] if it is off.
+    #[inline(always)]
+    #[must_use]
+    pub fn sender_deadline(&self) -> Nanos {
+        match self {
+            Self::Modern(end) => end.connection().sender_deadline(),
+            Self::Sender(end) => end.deadline(),
+            Self::Receiver(_) => NEVER,
+        }
+    }
+
+    /// A lower bound of [`End::sender_deadline`] that is found faster.
+    #[inline(always)]
+    #[must_use]
+    pub fn sender_deadline_lower_bound(&self) -> Nanos {
+        match self {
+            Self::Modern(end) => end.connection().sender_deadline_lower_bound(),
+            Self::Sender(end) => end.deadline(),
+            Self::Receiver(_) => NEVER,
+        }
+    }
+
+    /// Deadline of the receiver's timer; [`NEVER`] if it is off.
+    #[inline(always)]
+    #[must_use]
+    pub fn receiver_deadline(&self) -> Nanos {
+        match self {
+            Self::Modern(end) => end.connection().receiver().deadline(),
+            Self::Sender(_) => NEVER,
+            Self::Receiver(end) => end.deadline(),
+        }
+    }
+
+    /// Time at which the pacer allows the next packet; [`NEVER`] if none waits.
+    #[inline(always)]
+    #[must_use]
+    pub fn next_paced_time(&self) -> Nanos {
+        match self {
+            Self::Modern(end) => end.connection().sender().next_paced_time(),
+            Self::Sender(_) | Self::Receiver(_) => NEVER,
+        }
+    }
+}
