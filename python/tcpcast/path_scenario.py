@@ -24,8 +24,7 @@ from tcpcast.path_option_definitions import PATH_OPTIONS
 from tcpcast.ranges import DEFAULT_POINTS, is_range
 from tcpcast.scenario import Scenario
 from tcpcast.scenario.changes import apply_changes
-from tcpcast.scenario.modern_tcp import RATE_BASED, TIMESTAMP_BYTES, has_timestamps
-from tcpcast.scenario.network import HEADER_BYTES
+from tcpcast.scenario.modern_tcp import RATE_BASED, get_header_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -212,9 +211,7 @@ def _payload_bytes(values: Mapping[str, Any]) -> int:
 def _header_bytes(values: Mapping[str, Any]) -> int:
     """Return the header bytes of a packet of the stack; for an unknown stack, those of most."""
     stack = values.get("stack")
-    return HEADER_BYTES + TIMESTAMP_BYTES * has_timestamps(
-        {} if stack is None else {"stack": stack}
-    )
+    return get_header_bytes({} if stack is None else {"stack": stack})
 
 
 def _read_size_pkts(values: Mapping[str, Any]) -> float:

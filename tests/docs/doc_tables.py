@@ -62,6 +62,7 @@ from tcpcast.scenario.links import Change, NetworkLink, Site
 from tcpcast.scenario.modern_stacks import MODERN_STACKS
 from tcpcast.scenario.modern_tcp import DEFAULT_STACK, MODERN_PRESETS, drop_classic_keys
 from tcpcast.scenario.probes import PacketCapture
+from tcpcast.scenario.quic import QUIC_STACKS, QuicStack
 from tcpcast.scenario.return_path import ReturnLink
 from tcpcast.scenario.table import Table
 from tcpcast.scenario.tcp import STACKS, SocketBuffers
@@ -275,6 +276,33 @@ def modern_stacks() -> str:
     return _table(head, rows)
 
 
+def quic_stacks() -> str:
+    """Return the rules in which QUIC stacks differ."""
+    head = ["stack", "control", "ack", "pacing", "burst", "window", "source"]
+    rows = [[f"`{name}`", *_quic_rules(stack)] for name, stack in QUIC_STACKS.items()]
+    return _table(head, rows)
+
+
+def _quic_rules(stack: QuicStack) -> list[str]:
+    few, many = stack.burst_min_packets, stack.burst_max_packets
+    burst = f"{few} packets"
+    if stack.burst_time_s > 0:
+        burst = f"data of {1e3 * stack.burst_time_s:g} ms, {few} to {many} packets"
+    elif stack.burst_window_percent > 0:
+        burst = f"{stack.burst_window_percent} % of the window, {few} to {many} packets"
+    every = f"every {stack.keys['ack_packets']}, " if stack.acks_reordering else ""
+    grows = ", doubles" if stack.window_doubles else ""
+    window = "none" if stack.window_bytes >= 1 << 40 else f"{stack.window_bytes:,} B{grows}"
+    return [
+        stack.keys["congestion_control"],
+        f"{every}{stack.keys['ack_timeout'].replace('ms', ' ms')}",
+        f"{stack.pacing_percent / 100:g} windows per RTT",
+        burst,
+        window,
+        stack.source,
+    ]
+
+
 def classic_stacks() -> str:
     """Return the recovery of each classic stack."""
     return _table(["stack", "recovery"], [[f"`{n}`", r] for n, r in CLASSIC_RECOVERY.items()])
@@ -387,6 +415,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "engines": engines,
     "stacks": stacks,
     "stacks.modern": modern_stacks,
+    "stacks.quic": quic_stacks,
     "stacks.classic": classic_stacks,
     "sizes": sizes,
     "precisions": precisions,

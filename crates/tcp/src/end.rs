@@ -1,16 +1,17 @@
-//! One end of a connection of any TCP.
+//! One end of a connection of any TCP, or of QUIC.
 
 use crate::modern::{
-    Endpoint, EndpointRole, ModernTcpConfig, Segment, SegmentOutcome, SegmentSink,
+    EcnCodepoint, Endpoint, EndpointRole, ModernTcpConfig, Segment, SegmentOutcome, SegmentSink,
 };
 use crate::packet_ends::{PacketReceiver, PacketSender, PacketTcp};
+use crate::quic::{Datagram, DatagramSink, QuicEndpoint};
 use crate::tcp_event::TcpProbe;
 use tcpcast_link::time::{NEVER, Nanos};
 
 /// TCP of one end of a connection.
 #[derive(Clone, Debug, PartialEq)]
 pub enum EndTcp {
-    /// TCP of today, whose sequence numbers count bytes.
+    /// TCP of today, whose sequence numbers count bytes, or QUIC.
     Modern(ModernTcpConfig),
     /// TCP of papers, whose sequence numbers count packets.
     Packets(Box<PacketTcp>),
@@ -21,6 +22,8 @@ pub enum EndTcp {
 pub enum End {
     /// An end with TCP of today.
     Modern(Box<Endpoint>),
+    /// An end with QUIC.
+    Quic(Box<QuicEndpoint>),
     /// An end that sends packets.
     Sender(Box<PacketSender>),
     /// An end that receives packets.
@@ -33,7 +36,12 @@ impl End {
     #[must_use]
     pub fn start(now: Nanos, role: EndpointRole, seed: u64, tcp: &EndTcp) -> Self {
         match tcp {
-            EndTcp::Modern(tcp) => Self::Modern(Box::new(Endpoint::start(now, role, seed, tcp))),
+            EndTcp::Modern(tcp) => match &tcp.stack.quic {
+                None => Self::Modern(Box::new(Endpoint::start(now, role, seed, tcp))),
+                Some(rules) => {
+                    Self::Quic(Box::new(QuicEndpoint::start(now, role, seed, tcp, rules)))
+                }
+            },
             EndTcp::Packets(tcp) if tcp.sends => {
                 Self::Sender(Box::new(PacketSender::new(&tcp.rules)))
             }
@@ -45,6 +53,11 @@ impl End {
     pub fn restart(&mut self, now: Nanos, seed: u64, tcp: &EndTcp) {
         match (self, tcp) {
             (Self::Modern(end), EndTcp::Modern(tcp)) => end.restart(now, seed, tcp),
+            (Self::Quic(end), EndTcp::Modern(tcp)) => {
+                if let Some(rules) = &tcp.stack.quic {
+                    end.restart(now, seed, tcp, rules);
+                }
+            }
             (Self::Sender(end), _) => end.restart(),
             (Self::Receiver(end), EndTcp::Packets(tcp)) => end.restart(&tcp.rules),
             _ => (),
@@ -55,13 +68,18 @@ impl End {
     #[inline(always)]
     #[must_use]
     pub fn is_opening(&self) -> bool {
-        matches!(self, Self::Modern(end) if end.is_opening())
+        match self {
+            Self::Modern(end) => end.is_opening(),
+            Self::Quic(end) => end.is_opening(),
+            Self::Sender(_) | Self::Receiver(_) => false,
+        }
     }
 
     /// The application writes `bytes`.
     pub fn write(&mut self, now: Nanos, bytes: u64, tcp: &EndTcp, probe: &mut impl TcpProbe) {
         match (self, tcp) {
             (Self::Modern(end), EndTcp::Modern(tcp)) => end.write(now, bytes, tcp, probe),
+            (Self::Quic(end), EndTcp::Modern(tcp)) => end.write(bytes, tcp),
             (Self::Sender(end), EndTcp::Packets(tcp)) => {
                 let packets = bytes.div_ceil(u64::from(tcp.packet_bytes));
                 let packets = u32::try_from(packets).unwrap_or(u32::MAX - 1);
@@ -91,8 +109,8 @@ impl End {
         if let Self::Modern(end) = self { end.take_writable() } else { false }
     }
 
-    /// The application reads up to `max` bytes; returns how many. TCP of papers has no receive
-    /// buffer.
+    /// The application reads up to `max` bytes; returns how many. With QUIC and TCP of papers it
+    /// reads all data on arrival.
     pub fn read(&mut self, now: Nanos, max: u64) -> u64 {
         if let Self::Modern(end) = self { end.read(now, max) } else { 0 }
     }
@@ -106,7 +124,8 @@ impl End {
         }
     }
 
-    /// The application closes the stream behind the data it has written.
+    /// The application closes the stream behind the data it has written. In QUIC the last data ends
+    /// the stream without another packet.
     pub fn close_after_burst(&mut self) {
         if let Self::Modern(end) = self {
             end.close_after_burst();
@@ -117,6 +136,7 @@ impl End {
     pub fn abandon(&mut self) {
         match self {
             Self::Modern(end) => end.abandon(),
+            Self::Quic(end) => end.abandon(),
             Self::Sender(end) => end.abandon(),
             Self::Receiver(_) => (),
         }
@@ -128,6 +148,7 @@ impl End {
     pub fn is_finished(&self) -> bool {
         match self {
             Self::Modern(end) => end.is_finished(),
+            Self::Quic(end) => end.is_finished(),
             Self::Sender(end) => end.is_finished(),
             Self::Receiver(_) => true,
         }
@@ -138,6 +159,7 @@ impl End {
     pub fn has_packet_numbers_left(&self, more: u32) -> bool {
         match self {
             Self::Modern(end) => end.has_packet_numbers_left(more),
+            Self::Quic(end) => end.has_packet_numbers_left(more),
             Self::Sender(end) => end.has_packet_numbers_left(more),
             Self::Receiver(_) => true,
         }
@@ -148,6 +170,7 @@ impl End {
     pub fn packets_in_flight(&self) -> u32 {
         match self {
             Self::Modern(end) => end.packets_in_flight(),
+            Self::Quic(end) => end.packets_in_flight(),
             Self::Sender(end) => end.packets_in_flight(),
             Self::Receiver(_) => 0,
         }
@@ -158,6 +181,7 @@ impl End {
     pub fn acked_packets(&self) -> u64 {
         match self {
             Self::Modern(end) => end.acked_packets(),
+            Self::Quic(end) => end.acked_packets(),
             Self::Sender(end) => end.acked_packets(),
             Self::Receiver(_) => 0,
         }
@@ -169,6 +193,7 @@ impl End {
     pub fn received_bytes(&self, tcp: &EndTcp) -> u64 {
         match (self, tcp) {
             (Self::Modern(end), EndTcp::Modern(tcp)) => end.received_bytes(tcp),
+            (Self::Quic(end), _) => end.received_bytes(),
             (Self::Receiver(end), EndTcp::Packets(tcp)) => {
                 u64::from(end.packets_in_order()) * u64::from(tcp.packet_bytes)
             }
@@ -181,22 +206,35 @@ impl End {
     pub fn packets_in_order(&self, tcp: &EndTcp) -> u32 {
         match (self, tcp) {
             (Self::Modern(end), EndTcp::Modern(tcp)) => end.packets_in_order(tcp),
+            (Self::Quic(end), EndTcp::Modern(tcp)) => {
+                let packets = end.received_bytes() / u64::from(tcp.stack.mss);
+                u32::try_from(packets).unwrap_or(u32::MAX)
+            }
             (Self::Receiver(end), _) => end.packets_in_order(),
             _ => 0,
         }
     }
 
-    /// A segment arrives: call [`End::transmit`] for resulting segments.
+    /// A packet arrives: a segment of TCP, or a datagram of QUIC. Call [`End::transmit`] for
+    /// resulting packets.
     #[inline(always)]
-    pub fn on_segment(
+    pub fn on_packet(
         &mut self,
         now: Nanos,
         segment: &Segment,
+        datagram: Option<&Datagram>,
         tcp: &EndTcp,
         probe: &mut impl TcpProbe,
     ) -> SegmentOutcome {
         match (self, tcp) {
             (Self::Modern(end), EndTcp::Modern(tcp)) => end.on_segment(now, segment, tcp, probe),
+            (Self::Quic(end), EndTcp::Modern(tcp)) => match datagram {
+                Some(datagram) => {
+                    let is_marked = segment.ecn == EcnCodepoint::Marked;
+                    end.on_datagram(now, datagram, is_marked, tcp, probe)
+                }
+                None => SegmentOutcome::default(),
+            },
             (Self::Sender(end), EndTcp::Packets(tcp)) => {
                 end.on_ack(now, segment, &tcp.rules, probe);
                 SegmentOutcome::default()
@@ -221,6 +259,7 @@ impl End {
     pub fn on_timer(&mut self, now: Nanos, tcp: &EndTcp, probe: &mut impl TcpProbe) {
         match (self, tcp) {
             (Self::Modern(end), _) => end.on_timer(now, probe),
+            (Self::Quic(end), _) => end.on_timer(now, probe),
             (Self::Sender(end), EndTcp::Packets(tcp)) => end.on_timer(now, &tcp.rules, probe),
             (Self::Receiver(end), EndTcp::Packets(tcp)) => end.on_timer(now, &tcp.rules),
             _ => (),
@@ -233,6 +272,7 @@ impl End {
     pub fn may_transmit(&self) -> bool {
         match self {
             Self::Modern(end) => end.may_transmit(),
+            Self::Quic(end) => end.may_transmit(),
             Self::Sender(end) => end.may_transmit(),
             Self::Receiver(end) => end.may_transmit(),
         }
@@ -245,10 +285,11 @@ impl End {
         now: Nanos,
         tcp: &EndTcp,
         segment: &mut Segment,
-        sink: &mut impl SegmentSink,
+        sink: &mut (impl SegmentSink + DatagramSink),
     ) {
         match (self, tcp) {
             (Self::Modern(end), EndTcp::Modern(tcp)) => end.transmit(now, tcp, segment, sink),
+            (Self::Quic(end), _) => end.transmit(now, sink),
             (Self::Sender(end), EndTcp::Packets(tcp)) => {
                 end.transmit(now, tcp.packet_bytes, segment, sink);
             }
@@ -263,6 +304,7 @@ impl End {
     pub fn sender_deadline(&self) -> Nanos {
         match self {
             Self::Modern(end) => end.connection().sender_deadline(),
+            Self::Quic(end) => end.sender_deadline(),
             Self::Sender(end) => end.deadline(),
             Self::Receiver(_) => NEVER,
         }
@@ -274,6 +316,7 @@ impl End {
     pub fn sender_deadline_lower_bound(&self) -> Nanos {
         match self {
             Self::Modern(end) => end.connection().sender_deadline_lower_bound(),
+            Self::Quic(end) => end.sender_deadline(),
             Self::Sender(end) => end.deadline(),
             Self::Receiver(_) => NEVER,
         }
@@ -285,6 +328,7 @@ impl End {
     pub fn receiver_deadline(&self) -> Nanos {
         match self {
             Self::Modern(end) => end.connection().receiver().deadline(),
+            Self::Quic(end) => end.ack_deadline(),
             Self::Sender(_) => NEVER,
             Self::Receiver(end) => end.deadline(),
         }
@@ -296,6 +340,7 @@ impl End {
     pub fn next_paced_time(&self) -> Nanos {
         match self {
             Self::Modern(end) => end.connection().sender().next_paced_time(),
+            Self::Quic(end) => end.next_paced_time(),
             Self::Sender(_) | Self::Receiver(_) => NEVER,
         }
     }

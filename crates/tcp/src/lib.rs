@@ -11,6 +11,7 @@ mod instant;
 pub mod modern;
 mod packet_ends;
 mod packet_kind;
+pub mod quic;
 mod tcp_event;
 
 pub use any::{AnyReceiver, AnySender};

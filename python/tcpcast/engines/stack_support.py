@@ -24,7 +24,7 @@ from tcpcast.engines.registry import (
 from tcpcast.errors import assignment_of
 from tcpcast.scenario.classic_tcp import TAHOE
 from tcpcast.scenario.modern_stacks import MODERN_STACKS
-from tcpcast.scenario.modern_tcp import get_congestion_control
+from tcpcast.scenario.modern_tcp import get_congestion_control, is_modern
 from tcpcast.scenario.tcp import STACKS
 from tcpcast.scenario.tcp_rules import MAX_PLUS
 
@@ -116,7 +116,7 @@ def get_stack_support(engine: str, stack: str) -> StackSupport:
             ),
             (max_plus and stack != MAX_PLUS, _UNCHECKED),
             (bool(measured), StackSupport(stated, measured)),
-            (stack in MODERN_STACKS or stack == TAHOE, _UNCHECKED),
+            (is_modern(stack) or stack == TAHOE, _UNCHECKED),
         )
         return next((result for holds, result in verdicts if holds), APPLIES)
     if entry.family == PLUGINS_FAMILY:
@@ -125,7 +125,7 @@ def get_stack_support(engine: str, stack: str) -> StackSupport:
         return StackSupport(SupportLevel.REFUSED, f"models only {MAX_PLUS}")
     if engine == "kernel" and stack not in KERNEL_STACKS:
         return StackSupport(SupportLevel.REFUSED, "only the kernel's own stacks")
-    if engine == "mean-field" and stack in MODERN_STACKS:
+    if engine == "mean-field" and is_modern(stack):
         return StackSupport(SupportLevel.REFUSED, "not validated for modern TCP")
     return _UNCHECKED if engine == "mean-field" and stack == TAHOE else APPLIES
 

@@ -33,7 +33,7 @@ def _find_errors(group: Population) -> Iterator[tuple[tuple[str, str], str]]:
         )
         yield ("tcp", "notsent_lowat"), message
     for key, value in (("reads", reads), ("writes", writes)):
-        if value is not None and not tcp.is_modern:
+        if value is not None and (tcp.is_quic or not tcp.is_modern):
             message = (
                 f'{tcp.stack} has no sockets; use tcp.stack = "linux-reno", or leave this key out'
             )

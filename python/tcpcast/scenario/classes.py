@@ -19,9 +19,9 @@ from tcpcast import units
 from tcpcast.errors import UnitError
 from tcpcast.scenario.link import Link
 from tcpcast.scenario.links import Dscp, Routes, Site
-from tcpcast.scenario.modern_tcp import TIMESTAMP_BYTES, get_inherited_keys, has_timestamps
+from tcpcast.scenario.modern_tcp import get_header_bytes, get_inherited_keys
 from tcpcast.scenario.name_patterns import Name
-from tcpcast.scenario.network import HEADER_BYTES, MISSING_RTT_TEXT, Network
+from tcpcast.scenario.network import MISSING_RTT_TEXT, Network
 from tcpcast.scenario.path import PathLink
 from tcpcast.scenario.quantities import Duration, PacketSize, PositiveDuration
 from tcpcast.scenario.table import (
@@ -164,18 +164,18 @@ def _read_class_with_own_payload(
 ) -> Any:
     """Read a class; sizes in bytes are divided by the payload per packet of this class."""
     context, tcp = get_validation_context(info), table_or_empty(value).get("tcp")
-    timestamps = context.timestamps if tcp is None else has_timestamps(table_or_empty(tcp))
+    headers = context.header_bytes if tcp is None else get_header_bytes(table_or_empty(tcp))
     payload = context.payload_bytes
     if payload is None:
         return handler(value)
     packet = _try_read_packet_bytes(table_or_empty(value).get("packet"))
     if packet is None:
-        payload += TIMESTAMP_BYTES * (context.timestamps - timestamps)
+        payload += context.header_bytes - headers
     else:
-        payload = packet - HEADER_BYTES - TIMESTAMP_BYTES * timestamps
+        payload = packet - headers
     if payload == context.payload_bytes or payload <= 0:
         return handler(value)
-    own = replace(context, payload_bytes=payload, timestamps=timestamps)
+    own = replace(context, payload_bytes=payload, header_bytes=headers)
     return UserClass.model_validate(value, context=own)
 
 

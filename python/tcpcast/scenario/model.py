@@ -41,9 +41,9 @@ from tcpcast.scenario.fixed_point import FixedPoint
 from tcpcast.scenario.link import Link
 from tcpcast.scenario.links import MAX_LINKS, NetworkLink, Site
 from tcpcast.scenario.mean_field import MeanField
-from tcpcast.scenario.modern_tcp import TIMESTAMP_BYTES, has_timestamps
+from tcpcast.scenario.modern_tcp import get_header_bytes
 from tcpcast.scenario.name_patterns import Name, Title
-from tcpcast.scenario.network import HEADER_BYTES, Network
+from tcpcast.scenario.network import Network
 from tcpcast.scenario.path import PathLink, PathView
 from tcpcast.scenario.probes import Probes
 from tcpcast.scenario.queue import FairQueue
@@ -106,11 +106,10 @@ def ends_by_itself(source: Mapping[str, Any]) -> bool:
 
 def make_context(source: Mapping[str, Any], folder: Path | None) -> ValidationContext:
     """Return the validation context of a scenario."""
-    timestamps = has_timestamps(table_or_empty(source.get("tcp")))
+    header_bytes = get_header_bytes(table_or_empty(source.get("tcp")))
     try:
         payload = units.parse_bytes(table_or_empty(source.get("network")).get("packet", "1500B"))
-        payload -= HEADER_BYTES
-        payload -= TIMESTAMP_BYTES if timestamps else 0
+        payload -= header_bytes
     except ValueError:
         payload = 0
     metrics = {row.precision_of: name for name, row in METRICS.items() if row.precision_of}
@@ -127,7 +126,7 @@ def make_context(source: Mapping[str, Any], folder: Path | None) -> ValidationCo
         metric,
         ends_by_itself(source),
         frozenset(keys),
-        timestamps,
+        header_bytes,
         has_links=bool(source.get("link")),
     )
 
@@ -720,6 +719,10 @@ def find_cross_table_errors(scenario: Scenario) -> Iterator[InitErrorDetails]:
             )
             short[at] = make_error_at(text, *at)
     yield from short.values()
+    quic = next((group.tcp.stack for group in groups if group.tcp.is_quic), None)
+    if quic is not None and scenario.probes.pcap:
+        message = f"captures have packets of TCP, and {quic} sends QUIC; leave probes.pcap out"
+        yield make_error_at(message, "probes", "pcap")
     instant = next((group.tcp.stack for group in groups if group.tcp.has_loss_feedback), None)
     if instant is None:
         return

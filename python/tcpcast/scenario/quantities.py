@@ -17,7 +17,6 @@ from pydantic import (
 from tcpcast import units
 from tcpcast.errors import UnitError
 from tcpcast.scenario.byte_sizes import SizeInBytes, is_in_bytes, write_size
-from tcpcast.scenario.modern_tcp import TIMESTAMP_BYTES
 from tcpcast.scenario.table import get_validation_context
 
 if TYPE_CHECKING:
@@ -94,7 +93,7 @@ def _read_size(value: object, info: ValidationInfo) -> float:
 def _read_packet_size(value: object, info: ValidationInfo) -> int:
     size = units.parse_bytes(value)
     if not 41 <= size <= 65535:
-        headers = 40 + (TIMESTAMP_BYTES if get_validation_context(info).timestamps else 0)
+        headers = get_validation_context(info).header_bytes
         raise UnitError(
             f"{units.quote(value)} is not the size of an IP packet with {headers} B of headers and "
             f'some payload; use "{headers + 1}B" to "65535B"'

@@ -2,6 +2,7 @@
 
 from tcpcast.scenario.classic_tcp import CLASSIC_RECOVERY, PAPER_BY_STACK
 from tcpcast.scenario.modern_stacks import MODERN_STACKS
+from tcpcast.scenario.quic import QUIC_STACKS
 
 
 def describe_stack(name: str) -> str:
@@ -15,6 +16,8 @@ def describe_stack(name: str) -> str:
     if name in MODERN_STACKS:
         stack = MODERN_STACKS[name]
         return f"{stack.control_text}; loss detection: {stack.loss_detection}"
+    if name in QUIC_STACKS:
+        return f"QUIC; rules: {QUIC_STACKS[name].source}"
     if name in CLASSIC_RECOVERY:
         return f"Reno without SACK; {CLASSIC_RECOVERY[name]}"
     return f"Reno as in the experiments of a paper: {PAPER_BY_STACK[name]}"

@@ -52,9 +52,9 @@ class ValidationContext:
     ``payload_bytes`` converts sizes in bytes to packets (None: unknown). ``folder`` is the base of
     relative file names. ``precision_metric`` is the metric of a bare ``precision``.
     ``ends_by_itself`` is True if the traffic determines the length of the run. ``class_keys`` are
-    keys set by at least one class, such as ``rtt`` and ``egress.rate``. ``timestamps`` is True if
-    packets have the timestamp option, which reduces the payload. ``has_links`` is True if the
-    scenario is a network of links with routes.
+    keys set by at least one class, such as ``rtt`` and ``egress.rate``. ``header_bytes`` are the
+    bytes of a full data packet without its payload. ``has_links`` is True if the scenario is a
+    network of links with routes.
     """
 
     payload_bytes: int | None = None
@@ -62,7 +62,7 @@ class ValidationContext:
     precision_metric: str = "connection_rate_bps"
     ends_by_itself: bool = False
     class_keys: frozenset[str] = frozenset()
-    timestamps: bool = False
+    header_bytes: int = 40
     has_links: bool = False
 
 

@@ -27,13 +27,15 @@ from tcpcast.scenario.modern_tcp import (
     DEFAULT_STACK,
     MODERN_ONLY_OPTIONS,
     MODERN_PRESETS,
-    TIMESTAMP_BYTES,
+    QUIC_ONLY,
+    QUIC_PRESETS,
     drop_classic_keys,
     find_unsupported_modern_keys,
     get_congestion_control,
+    get_header_bytes,
     is_modern,
+    is_quic,
 )
-from tcpcast.scenario.network import HEADER_BYTES
 from tcpcast.scenario.quantities import (
     BYTES_SCHEMA,
     RATE_SCHEMA,
@@ -68,8 +70,9 @@ from tcpcast.scenario.tcp_rules import (
 )
 
 MAX_VIRTUAL_FLOWS = 1000
+MAX_ACK_PACKETS = 1000
 
-STACKS = {**PRESETS, **MODERN_PRESETS}
+STACKS = {**PRESETS, **MODERN_PRESETS, **QUIC_PRESETS}
 """Default values of all presets."""
 
 _KEYS_UNUSED_BY_MAX_PLUS = ("delayed_acks", "duplicate_threshold", "limited_transmit")
@@ -84,8 +87,6 @@ _LATER_BBR_PATTERN = ".*bbr[^0-9a-z]?v?[^0-9a-z]?[23].*"
 _STACK_DETERMINED_KEYS = {
     "sack": 'the stack determines SACK; use stack = "linux-reno-classic" for TCP without SACK',
     "rack": 'the stack determines RACK; use stack = "rfc-sack" for TCP without RACK',
-    "congestion_control": "the stack determines the congestion control; use "
-    'stack = "linux-cubic", for example',
 }
 """Messages for keys that are settings of other programs."""
 
@@ -161,6 +162,9 @@ def _read_socket_buffers(value: object) -> object:
         return value
     return choice_validator("setting of socket buffers", _BUFFER_DEFAULTS)(value)
 
+
+_TIMES = ("ack_timeout", "min_rto", "max_rto", "rto_granularity")
+"""Keys with durations that some stacks do not support."""
 
 _BUFFER_DEFAULTS = ("unlimited", "kernel", "linux-5.15", "linux-6.18")
 _DEFAULT_WMEM = 4 * 2**20
@@ -281,7 +285,7 @@ class Tcp(Table):
     )
     handshake: (
         Annotated[
-            Literal["none", "tcp", "tls13", "tls12"],
+            Literal["none", "tcp", "tls13", "tls12", "tls13-resumption", "tls13-0rtt"],
             Choice("handshake"),
         ]
         | None
@@ -289,9 +293,29 @@ class Tcp(Table):
         default=None,
         examples=["tls13"],
         description=(
-            "packets exchanged before the data: none, the TCP handshake, or the "
-            "TCP handshake and a full TLS 1.3 or 1.2 handshake with certificates"
+            "packets exchanged before the data: none; the TCP handshake; or the TCP handshake and "
+            "a full TLS 1.3 or 1.2 handshake with certificates, or TLS 1.3 that resumes a session, "
+            "also with the request in its first message (0-RTT). QUIC has TLS 1.3 only, without "
+            "the TCP handshake"
         ),
+    )
+    certificate: Bytes | None = Field(
+        default=None,
+        examples=["4kB"],
+        description="size of the certificates of the server in a full TLS handshake; default 3 kB",
+    )
+    congestion_control: (
+        Annotated[Literal["cubic", "reno", "bbr", "bbr3"], Choice("congestion control")] | None
+    ) = Field(
+        default=None,
+        examples=["bbr"],
+        description="congestion control of a QUIC stack, the same as that of TCP",
+    )
+    ack_packets: Annotated[int, *integer_annotation(1, MAX_ACK_PACKETS)] | None = Field(
+        default=None,
+        examples=[10],
+        description="number of ack-eliciting packets of a QUIC stack per ack; fewer are "
+        "acknowledged after ack_timeout",
     )
     ecn: EcnUse | None = Field(
         default=None,
@@ -396,6 +420,13 @@ class Tcp(Table):
                     "limited_transmit_on out"
                 )
                 yield make_error_at(message, "rules", "limited_transmit_on")
+        if self.certificate is not None and self.handshake not in ("tls13", "tls12"):
+            message = 'requires handshake = "tls13" or "tls12"; leave one of the two keys out'
+            yield make_error_at(message, "certificate")
+        if not self.is_quic:
+            for key, message in QUIC_ONLY.items():
+                if getattr(self, key) is not None:
+                    yield make_error_at(message, key)
         if self.stack == MAX_PLUS:
             message = (
                 f"{MAX_PLUS} has instantaneous loss feedback and one ack per packet; leave this "
@@ -415,7 +446,7 @@ class Tcp(Table):
                     {key: getattr(self, name) for key, name in fields.items()}
                     | {
                         "initial_ssthresh": _write_ssthresh(self.ssthresh),
-                        "ack_timeout": units.format_duration(self.ack_timeout),
+                        **{key: units.format_duration(getattr(self, key)) for key in _TIMES},
                     }
                 ),
             )
@@ -435,14 +466,19 @@ class Tcp(Table):
         return is_modern(self.stack)
 
     @property
+    def is_quic(self) -> bool:
+        """Whether the stack is one of QUIC."""
+        return is_quic(self.stack)
+
+    @property
     def control(self) -> str:
         """Name of the congestion control, such as ``reno`` or ``cubic``."""
-        return get_congestion_control(self.stack)
+        return self.congestion_control or get_congestion_control(self.stack)
 
     @property
     def header_bytes(self) -> int:
-        """Bytes of IP and TCP headers in a data packet."""
-        return HEADER_BYTES + (TIMESTAMP_BYTES if self.timestamps else 0)
+        """Bytes of headers in a full data packet."""
+        return get_header_bytes({"stack": self.stack, "timestamps": bool(self.timestamps)})
 
     @property
     def packets_per_growth(self) -> int:

@@ -12,6 +12,7 @@ use crate::random::RandomSource;
 use tcpcast_link::{Ecn, Packet};
 use tcpcast_net::{DropCause, Network, RouteId};
 use tcpcast_tcp::modern::{EcnCodepoint, Segment, SegmentSink};
+use tcpcast_tcp::quic::{Datagram, DatagramSink};
 use tcpcast_tcp::{End, EndTcp, TcpEvent, TcpProbe};
 
 /// Sends the segments of an end, and reports its events.
@@ -40,6 +41,36 @@ impl TcpProbe for FlowSink<'_> {
 impl SegmentSink for FlowSink<'_> {
     #[inline(always)]
     fn send_segment(&mut self, segment: &Segment, number: u32, kind: PacketKind) {
+        let bytes = if segment.len > 0 || segment.flags.fin {
+            self.class.packet_length(segment.len)
+        } else if segment.options.sacks.is_empty() && segment.options.accurate_ecn.is_none() {
+            self.class.ack_bytes
+        } else {
+            self.class.ack_bytes.max(segment.ack_bytes())
+        };
+        self.send(segment, None, number, kind, bytes);
+    }
+}
+
+impl DatagramSink for FlowSink<'_> {
+    fn send_datagram(&mut self, datagram: &Datagram, number: u32, kind: PacketKind) {
+        let (len, ecn) = (datagram.stream_bytes(), datagram.ecn);
+        let segment = Segment { len, ecn, ..Segment::default() };
+        self.send(&segment, Some(datagram), number, kind, datagram.ip_bytes());
+    }
+}
+
+impl FlowSink<'_> {
+    /// Counts a packet and hands it to the network: a segment of TCP, or a datagram of QUIC.
+    #[inline(always)]
+    fn send(
+        &mut self,
+        segment: &Segment,
+        datagram: Option<&Datagram>,
+        number: u32,
+        kind: PacketKind,
+        bytes: u32,
+    ) {
         let is_data = self.class.sends[self.end] && kind != PacketKind::Ack;
         let counts = is_data && number != 0 && !self.is_opening;
         if counts {
@@ -52,13 +83,6 @@ impl SegmentSink for FlowSink<'_> {
         } else if is_data {
             self.wire.probes.count_control_packet_sent(self.record);
         }
-        let bytes = if segment.len > 0 || segment.flags.fin {
-            self.class.packet_length(segment.len)
-        } else if segment.options.sacks.is_empty() && segment.options.accurate_ecn.is_none() {
-            self.class.ack_bytes
-        } else {
-            self.class.ack_bytes.max(segment.ack_bytes())
-        };
         let ecn = match segment.ecn {
             EcnCodepoint::NotCapable => Ecn::NotEct,
             EcnCodepoint::Scalable => Ecn::Ect1,
@@ -89,6 +113,9 @@ impl SegmentSink for FlowSink<'_> {
         if let Some(taps) = &mut self.wire.taps {
             parcel.serial = taps.next_serial(self.flow, self.end);
             self.wire.report_sent(token, self.end);
+        }
+        if let Some(datagram) = datagram {
+            self.wire.parcels.set_datagram(token, datagram);
         }
         let flow = flow_number(self.flow, self.end);
         let packet = Packet::new(token, flow, bytes).with_ecn(ecn);
@@ -130,7 +157,8 @@ impl FlowSimulation {
             self.wire.report_delivered(index, ecn);
         }
         let Wire { parcels, probes, round_losses, .. } = &mut self.wire;
-        let parcel = parcels.remove(index, ecn);
+        parcels.remove(index, ecn);
+        let (parcel, datagram) = (parcels.get(index), parcels.datagram(index));
         let (flow, to) = (parcel.flow as usize, usize::from(parcel.to));
         let state = &mut self.flows[flow];
         if parcel.content != ParcelContent::Segment {
@@ -156,7 +184,7 @@ impl FlowSimulation {
             return self.process_parts(&parcel, payload);
         }
         let listener = &mut SenderListener::new(probes, &mut state.record, parcel.flow);
-        let outcome = endpoint.on_segment(self.now, &parcel.segment, tcp, listener);
+        let outcome = endpoint.on_packet(self.now, &parcel.segment, datagram, tcp, listener);
         let has_new_data = outcome.has_new_data;
         if parcel.counts {
             let delivered = DeliveredPacket { now: self.now, class, endpoint, tcp };

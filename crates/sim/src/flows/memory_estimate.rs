@@ -5,10 +5,11 @@ use super::flow::Flow;
 use crate::probe::{CLASS_CELLS, LINK_CELLS, SIZE_CELLS, TIME_HISTOGRAM_BYTES, TimeSeries};
 use std::mem::size_of;
 use tcpcast_net::{Link, LinkCounters};
-use tcpcast_tcp::modern::{Endpoint, OutstandingPacket};
+use tcpcast_tcp::End;
+use tcpcast_tcp::modern::OutstandingPacket;
 
 /// Bytes of both ends of a connection with a window of 64 packets.
-const ENDS_BYTES: u64 = (2 * size_of::<Endpoint>() + 64 * size_of::<OutstandingPacket>()) as u64;
+const ENDS_BYTES: u64 = (2 * size_of::<End>() + 64 * size_of::<OutstandingPacket>()) as u64;
 /// Bytes per source in addition to its flow and ends: routes, timers, and results.
 const BYTES_PER_SOURCE: u64 = 200;
 /// Bytes of a link in addition to its counters: queue and transmitter.

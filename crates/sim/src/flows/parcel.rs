@@ -7,6 +7,7 @@ use crate::clock::Nanos;
 use crate::probe::ClassAndSizeInterval;
 use tcpcast_link::Ecn;
 use tcpcast_tcp::modern::{EcnCodepoint, Segment};
+use tcpcast_tcp::quic::Datagram;
 
 /// End of a flow: index of the server in pairs.
 pub(crate) const SERVER: usize = 0;
@@ -68,6 +69,8 @@ pub(crate) struct Parcel {
 pub(crate) struct Parcels {
     slots: Vec<Parcel>,
     free: Vec<u32>,
+    /// Datagrams of QUIC by the index of their parcel.
+    datagrams: Vec<Datagram>,
 }
 
 impl Parcels {
@@ -93,6 +96,21 @@ impl Parcels {
     /// A parcel in the network, to change it.
     pub fn get_mut(&mut self, index: u32) -> &mut Parcel {
         &mut self.slots[index as usize]
+    }
+
+    /// Stores the datagram of a parcel.
+    pub fn set_datagram(&mut self, index: u32, datagram: &Datagram) {
+        let index = index as usize;
+        if self.datagrams.len() <= index {
+            self.datagrams.resize_with(self.slots.len(), Datagram::default);
+        }
+        self.datagrams[index].copy_from(datagram);
+    }
+
+    /// The datagram of a parcel, if it was ever of QUIC.
+    #[inline(always)]
+    pub fn datagram(&self, index: u32) -> Option<&Datagram> {
+        self.datagrams.get(index as usize)
     }
 
     /// Removes a parcel that is delivered or dropped. It is valid until the next one is stored. The

@@ -73,6 +73,11 @@ impl FlowSimulation {
             state.opened_at = Some(self.now);
             state.unwritten = sends.map(|sends| if sends { bytes } else { 0 });
             self.start_connection(flow, &[SERVER, CLIENT]);
+            let client = &self.flows[flow].ends[CLIENT].endpoint;
+            if client.as_ref().is_some_and(|client| !client.is_opening()) {
+                // 0-RTT.
+                self.on_opened(flow, CLIENT);
+            }
             return self.transmit(flow, CLIENT);
         }
         let ends: Vec<usize> = [SERVER, CLIENT].into_iter().filter(|end| sends[*end]).collect();

@@ -204,7 +204,9 @@ impl Endpoint {
     pub fn received_bytes(&self, tcp: &ModernTcpConfig) -> u64 {
         let flights = match self.role {
             EndpointRole::Server => 0,
-            EndpointRole::Client => tcp.handshake.bytes_of_first_flights(usize::MAX),
+            EndpointRole::Client => {
+                tcp.handshake.bytes_of_first_flights(tcp.stack.certificate, usize::MAX)
+            }
         };
         self.connection.receiver().next_expected().saturating_sub(1 + u64::from(flights))
     }
@@ -278,11 +280,10 @@ impl Endpoint {
         if messages <= self.flights {
             return false;
         }
-        let Some(bytes) = tcp.handshake.flight_bytes().get(usize::from(self.flights)) else {
-            return true;
-        };
+        let mut flights = tcp.handshake.flight_bytes(tcp.stack.certificate);
+        let Some(bytes) = flights.nth(usize::from(self.flights)) else { return true };
         self.flights += 1;
-        self.write(now, u64::from(*bytes), tcp, probe);
+        self.write(now, u64::from(bytes), tcp, probe);
         false
     }
 
@@ -290,14 +291,16 @@ impl Endpoint {
     /// flight is complete. The last message completes the opening.
     fn on_server_segment(&mut self, syn: bool, tcp: &ModernTcpConfig) -> bool {
         let connection = &mut self.connection;
-        let flights = tcp.handshake.flight_bytes().len();
+        let certificate = tcp.stack.certificate;
+        let flights = tcp.handshake.flight_bytes(certificate).count();
         if syn {
             if connection.state() != ConnectionState::SynSent {
                 // The next acknowledgement carries the first message.
                 connection.messages = connection.messages.max(1);
             }
         } else if usize::from(connection.messages) <= flights {
-            let bytes = tcp.handshake.bytes_of_first_flights(usize::from(connection.messages));
+            let messages = usize::from(connection.messages);
+            let bytes = tcp.handshake.bytes_of_first_flights(certificate, messages);
             self.is_message_due = connection.receiver().next_expected() > u64::from(bytes);
         }
         usize::from(connection.messages) + usize::from(self.is_message_due) > flights

@@ -109,15 +109,20 @@ fn both_ends_send_data_at_the_same_time() {
 
 #[test]
 fn rfc_8446_2_client_writes_after_the_servers_flight_and_the_server_half_a_round_later() {
-    let handshakes =
-        [(HandshakeKind::Tcp, 2), (HandshakeKind::Tls13, 4), (HandshakeKind::Tls12, 6)];
+    let handshakes = [
+        (HandshakeKind::Tcp, 2),
+        (HandshakeKind::Tls13, 4),
+        (HandshakeKind::Tls13Resumption, 4),
+        (HandshakeKind::Tls13ZeroRtt, 2),
+        (HandshakeKind::Tls12, 6),
+    ];
     for (handshake, delays) in handshakes {
         let mut pair = Pair::new(handshake);
         pair.run([5000, 20_000]);
         let expected = [Some((delays + 1) * DELAY), Some(delays * DELAY)];
         assert_eq!(pair.opened, expected, "{handshake:?}");
         assert_eq!(pair.received(), [20_000, 5000], "{handshake:?}");
-        let flights: u64 = handshake.flight_bytes().iter().map(|bytes| u64::from(*bytes)).sum();
+        let flights: u64 = handshake.flight_bytes(3000).map(u64::from).sum();
         let packets = pair.sent[SERVER].iter().filter(|(number, _)| *number > 0).count() as u64;
         assert!(packets >= 4 + flights.div_ceil(1448), "flights are packets of the connection");
         assert_eq!(pair.ends[SERVER].acked_packets(), 4, "but do not count as data");

@@ -30,11 +30,11 @@ impl FileClient {
         if tcp.handshake == HandshakeKind::None {
             connection.open(0, tcp.rtt);
         }
-        let flights = tcp.handshake.flight_bytes().len();
+        let flights = tcp.handshake.flight_bytes(tcp.stack.certificate).count();
         Self {
             connection,
             mss: tcp.stack.mss,
-            tls_bytes: tcp.handshake.bytes_of_first_flights(flights),
+            tls_bytes: tcp.handshake.bytes_of_first_flights(tcp.stack.certificate, flights),
             flights: flights as u8,
             expected: PacketNumberCursor::default(),
         }
@@ -142,7 +142,8 @@ impl FileClient {
         tcp: &ModernTcpConfig,
         answer: &mut Segment,
     ) -> Option<u32> {
-        let bytes = tcp.handshake.bytes_of_first_flights(usize::from(self.connection.messages));
+        let messages = usize::from(self.connection.messages);
+        let bytes = tcp.handshake.bytes_of_first_flights(tcp.stack.certificate, messages);
         if self.connection.receiver().next_expected() > u64::from(bytes) {
             *answer = self.connection.send_message(now);
             return Some(self.expected_packet(answer, tcp));

@@ -206,7 +206,8 @@ impl FileServer {
         if usize::from(messages) <= opening.flights {
             return;
         }
-        if let Some(bytes) = tcp.handshake.flight_bytes().get(opening.flights) {
+        if let Some(bytes) = tcp.handshake.flight_bytes(tcp.stack.certificate).nth(opening.flights)
+        {
             opening.flights += 1;
             let packets = bytes.div_ceil(tcp.stack.mss);
             let lacking = packets * tcp.stack.mss - bytes;

@@ -31,32 +31,47 @@ pub enum HandshakeKind {
     Tls13,
     /// TCP handshake and full TLS 1.2 handshake: two more round trips (RFC 5246, section 7.3).
     Tls12,
+    /// TLS 1.3 with the keys of an earlier session instead of certificates (RFC 8446, section 2.2).
+    Tls13Resumption,
+    /// As with resumption; the request arrives with the first message of TLS (RFC 8446, section
+    /// 2.3).
+    #[serde(rename = "tls13-0rtt")]
+    Tls13ZeroRtt,
 }
 
 /// Bytes of the server's certificates: a leaf and one intermediate, as most sites send them.
-const CERTIFICATE_BYTES: u32 = 3000;
+pub(super) const CERTIFICATE_BYTES: u32 = 3000;
 /// Bytes of ServerHello, EncryptedExtensions, CertificateVerify and Finished, including record
 /// headers and tags: RFC 8446, sections 4 and 5.
 const TLS13_OTHER_BYTES: u32 = 600;
+/// Bytes of ServerHello, EncryptedExtensions and Finished.
+const TLS13_RESUMED_BYTES: u32 = 280;
 /// Bytes of ServerHello, ServerKeyExchange and ServerHelloDone: RFC 5246, section 7.4.
 const TLS12_OTHER_BYTES: u32 = 450;
 /// Bytes of NewSessionTicket (RFC 5077), ChangeCipherSpec and Finished.
 const TLS12_FINISHED_BYTES: u32 = 260;
 
 impl HandshakeKind {
-    /// Bytes of each flight that the server sends before the file.
-    #[must_use]
-    pub fn flight_bytes(self) -> &'static [u32] {
-        match self {
-            Self::None | Self::Tcp => &[],
-            Self::Tls13 => &[CERTIFICATE_BYTES + TLS13_OTHER_BYTES],
-            Self::Tls12 => &[CERTIFICATE_BYTES + TLS12_OTHER_BYTES, TLS12_FINISHED_BYTES],
-        }
+    /// Bytes of each flight that the server sends before the file, with certificates of this size.
+    pub fn flight_bytes(self, certificate: u32) -> impl Iterator<Item = u32> {
+        let flights = match self {
+            // The flight of 0-RTT is sent together with the response.
+            Self::None | Self::Tcp | Self::Tls13ZeroRtt => [None, None],
+            Self::Tls13Resumption => [Some(TLS13_RESUMED_BYTES), None],
+            Self::Tls13 => [Some(certificate + TLS13_OTHER_BYTES), None],
+            Self::Tls12 => [Some(certificate + TLS12_OTHER_BYTES), Some(TLS12_FINISHED_BYTES)],
+        };
+        flights.into_iter().flatten()
+    }
+
+    /// Whether keys of an earlier session replace the certificates.
+    pub(crate) fn is_resumed(self) -> bool {
+        matches!(self, Self::Tls13Resumption | Self::Tls13ZeroRtt)
     }
 
     /// Total bytes of the first `flights` flights.
-    pub(super) fn bytes_of_first_flights(self, flights: usize) -> u32 {
-        self.flight_bytes().iter().take(flights).sum()
+    pub(super) fn bytes_of_first_flights(self, certificate: u32, flights: usize) -> u32 {
+        self.flight_bytes(certificate).take(flights).sum()
     }
 }
 

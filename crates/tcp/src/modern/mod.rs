@@ -67,6 +67,7 @@ pub use kernel_version::{HyStartRule, KernelRules, KernelVersion, PrrRule};
 pub use outgoing_packet::OutgoingPacket;
 pub use outstanding_packet::{OutstandingPacket, PacketMarks};
 pub use presets::Preset;
+pub(crate) use reassembly::{InsertOutcome, ReassemblyQueue};
 pub use receiver::{ArrivingData, Receiver};
 pub use recovery_phase::{PhaseName, RecoveryPhase};
 pub use rtt::RttEstimator;
@@ -84,5 +85,6 @@ pub use stack::{
 pub use stack_options::ModernTcpConfig;
 pub use tcp_info::TcpInfo;
 pub use tick_clock::{TimerPurpose, TimerSpan};
+pub(crate) use u128_division::divide_u128;
 pub use window::{CongestionWindow, INFINITE_SSTHRESH};
 pub use wire_segment::{Segment, SegmentFlags, SegmentOptions};

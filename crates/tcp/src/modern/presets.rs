@@ -1,6 +1,7 @@
 //! Named stacks, and the rules of common stacks.
 
 use super::cc::{CongestionControlKind, CubicOptions, PragueOptions, WindowGrowthUnit};
+use super::handshake::CERTIFICATE_BYTES;
 use super::kernel_version::KernelRules;
 use super::stack::{
     AckDelayRule, ApplicationReading, LossDetection, PacingRules, ReceiverRules,
@@ -128,6 +129,8 @@ const LINUX: Stack = Stack {
         memory: None,
         window_growth: WINDOW_GROWTH,
     },
+    certificate: CERTIFICATE_BYTES,
+    quic: None,
 };
 
 const PRAGUE: Stack =

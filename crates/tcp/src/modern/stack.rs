@@ -5,6 +5,7 @@ use super::cc::{AnyCongestionControl, CongestionControlKind, ControlRules, Windo
 use super::kernel_version::KernelRules;
 use super::socket_state::SocketOptions;
 use crate::packet_kind::TIMESTAMP_BYTES;
+use crate::quic::QuicRules;
 use tcpcast_link::time::Nanos;
 
 /// Loss detection.
@@ -225,6 +226,11 @@ pub struct Stack {
     pub timer_wheel: bool,
     /// Rules of the receiving end.
     pub receiving: ReceiverRules,
+    /// Bytes of the certificates of the server in a full handshake of TLS.
+    pub certificate: u32,
+    /// Rules of QUIC, which then replaces TCP: of the other rules, only the congestion control, its
+    /// initial window, the reordering threshold and ECN apply.
+    pub quic: Option<QuicRules>,
 }
 
 impl Stack {
@@ -254,7 +260,7 @@ impl Stack {
     }
 
     /// Creates the congestion control of a connection: see [`AnyCongestionControl::new`].
-    pub(super) fn new_control(&self, now: Nanos, start: u64, seed: u64) -> AnyCongestionControl {
+    pub(crate) fn new_control(&self, now: Nanos, start: u64, seed: u64) -> AnyCongestionControl {
         AnyCongestionControl::new(self.control, &self.control_rules(), now, start, seed)
     }
 

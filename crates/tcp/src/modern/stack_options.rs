@@ -11,6 +11,7 @@ use super::stack::{
     AckDelayRule, PacingCondition, PacingRules, ReceiverRules, ReorderingThreshold, Stack,
 };
 use crate::packet_kind::{HEADER_BYTES, TIMESTAMP_BYTES};
+use crate::quic::QuicRules;
 use serde::Deserialize;
 use std::num::{NonZeroU16, NonZeroU32};
 use tcpcast_link::time::Nanos;
@@ -180,6 +181,12 @@ pub(super) struct StackOptions {
     nodelay: bool,
     /// Used only by MulTCP.
     virtual_flows: NonZeroU16,
+    /// `None` selects certificates of a usual size.
+    #[serde(default)]
+    certificate: Option<u32>,
+    /// Rules of QUIC, if it replaces TCP; omitted for TCP.
+    #[serde(default)]
+    quic: Option<QuicRules>,
 }
 
 impl From<StackOptions> for ModernTcpConfig {
@@ -209,6 +216,8 @@ impl From<StackOptions> for ModernTcpConfig {
                 .socket_buffers
                 .memory(&options.kernel.rules())
                 .map_or(u64::MAX, |(send, _)| data_of_send_buffer(send, options.mss.get())),
+            certificate: options.certificate.unwrap_or(preset.certificate),
+            quic: options.quic,
             ..preset
         };
         // The network sets the remaining fields.
@@ -220,10 +229,15 @@ impl StackOptions {
     fn congestion_control(&self, preset: CongestionControlKind) -> CongestionControlKind {
         match preset {
             CongestionControlKind::MulTcp(_) => CongestionControlKind::MulTcp(self.virtual_flows),
-            CongestionControlKind::Cubic(options) => CongestionControlKind::Cubic(CubicOptions {
-                hystart: self.kernel.rules().hystart,
-                ..options
-            }),
+            CongestionControlKind::Cubic(options) => {
+                let ends_early = self.quic.is_none_or(|quic| quic.hystart);
+                CongestionControlKind::Cubic(CubicOptions {
+                    hystart: self.kernel.rules().hystart,
+                    hystart_train: options.hystart_train && ends_early,
+                    hystart_delay: options.hystart_delay && ends_early,
+                    ..options
+                })
+            }
             other => other,
         }
     }

@@ -2,7 +2,7 @@
 
 /// Returns the quotient, rounded down. A 128-bit division is many times slower than a 64-bit one.
 #[inline(always)]
-pub(super) fn divide_u128(dividend: u128, divisor: u64) -> u128 {
+pub(crate) fn divide_u128(dividend: u128, divisor: u64) -> u128 {
     match u64::try_from(dividend) {
         Ok(dividend) => u128::from(dividend / divisor),
         Err(_) => dividend / u128::from(divisor),

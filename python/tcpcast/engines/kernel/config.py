@@ -375,7 +375,9 @@ def _find_unsupported_tcp_features(scenario: Scenario, tcp: Tcp) -> Iterator[Not
         )
     if tcp.stack not in KERNEL_STACKS:
         fact = "the kernel supports only modern Linux stacks"
-        if tcp.is_modern:
+        if tcp.is_quic:
+            fact = "the kernel has no QUIC"
+        elif tcp.is_modern:
             fact = MODERN_STACKS[tcp.stack].why_not_in_linux
         # One stack per congestion control of the kernel, a version of the same one first.
         stacks: dict[str, str] = {}

@@ -23,6 +23,7 @@ from tcpcast.scenario.distributions import Distribution
 from tcpcast.scenario.loss import RestOfRound
 from tcpcast.scenario.modern_stacks import NEWEST_MEASURED_KERNEL
 from tcpcast.scenario.queue import FairQueue
+from tcpcast.scenario.quic import QUIC_STACKS
 from tcpcast.scenario.rate import TokenBucket
 from tcpcast.scenario.traffic import (
     READ_BYTES_AT_RATE,
@@ -50,6 +51,9 @@ if TYPE_CHECKING:
 
 SIZE_BOUNDS = (2, 6, 14, 30, 62, 128, 256, 512, 1024, 2048, 4096)
 """Upper ends of the size intervals in packets: Table 1 of the Engset report."""
+
+MAX_ACK_DELAY_NS = 25_000_000
+"""Default of the transport parameter `max_ack_delay` (RFC 9000, section 18.2)."""
 
 UNLIMITED_WINDOW = 2**32 - 1
 
@@ -123,8 +127,11 @@ def make_road_configuration(
 
 def runs_on_links(scenario: Scenario) -> bool:
     """Return True if the simulator runs a scenario on links and routes instead of one road."""
-    return bool(scenario.links) or all(
-        group.tcp.is_modern or is_without_tcp(group) for group in scenario.populations
+    groups = scenario.populations
+    return (
+        bool(scenario.links)
+        or any(group.tcp.is_quic for group in groups)
+        or all(group.tcp.is_modern or is_without_tcp(group) for group in groups)
     )
 
 
@@ -401,7 +408,7 @@ def _tcp_config(group: Population) -> Config:
         "instant": None if rules.max_plus is None else dict(rules.max_plus),
         "modern": {
             **_common_tcp_config(tcp),
-            "stack": tcp.stack,
+            "stack": CONTROL_OF_QUIC[tcp.control] if tcp.is_quic else tcp.stack,
             "kernel": tcp.kernel or NEWEST_MEASURED_KERNEL,
             "mss": group.payload_bytes,
             "receiver_window": (
@@ -423,6 +430,8 @@ def _tcp_config(group: Population) -> Config:
             "socket": _socket_config(group),
             "nodelay": bool(tcp.nodelay),
             "virtual_flows": tcp.virtual_flows or 1,
+            "certificate": tcp.certificate,
+            "quic": _quic_config(group) if tcp.is_quic else None,
         }
         if tcp.is_modern
         else None,
@@ -435,6 +444,44 @@ def _one_road_tcp_config(group: Population) -> Config:
     if group.tcp.ecn == "accurate":
         config["modern"]["ecn"] = "classic"
     return config
+
+
+CONTROL_OF_QUIC = {
+    "cubic": "linux-cubic",
+    "reno": "linux-reno",
+    "bbr": "linux-bbr",
+    "bbr3": "bbr3",
+}
+"""Stacks of TCP that have the congestion control of a QUIC stack."""
+
+
+def _quic_config(group: Population) -> Config:
+    tcp, stack = group.tcp, QUIC_STACKS[group.tcp.stack]
+    window = stack.window_bytes
+    if math.isfinite(tcp.receiver_window):
+        window = _bounded_window_pkts(tcp.receiver_window) * group.payload_bytes
+    return {
+        "ack_packets": tcp.ack_packets if tcp.delayed_acks else 1,
+        "ack_delay_ns": to_nanoseconds(tcp.ack_timeout_s),
+        "max_ack_delay_ns": max(to_nanoseconds(tcp.ack_timeout_s), MAX_ACK_DELAY_NS),
+        "acks_reordering": stack.acks_reordering,
+        "time_threshold_eighths": 9,
+        "initial_rtt_ns": to_nanoseconds(tcp.initial_rto_s) // 3,
+        "probes": stack.probes,
+        "probes_carry_data": stack.probes_carry_data,
+        "fills_window": stack.fills_window,
+        "pacing_percent": 0 if tcp.pacing == "off" else stack.pacing_percent,
+        "burst": {
+            "min_packets": stack.burst_min_packets,
+            "max_packets": stack.burst_max_packets,
+            "window_percent": stack.burst_window_percent,
+            "time_ns": to_nanoseconds(stack.burst_time_s),
+            "waits_for_burst": stack.waits_for_burst,
+        },
+        "window": window,
+        "window_doubles": stack.window_doubles and math.isinf(tcp.receiver_window),
+        "hystart": False,
+    }
 
 
 def _socket_buffers_config(tcp: Tcp) -> str | Config:

@@ -10,7 +10,6 @@ from tcpcast.engines.packet.counters import DROP_COUNTERS
 from tcpcast.engines.packet.queue_config import may_mark_packets
 from tcpcast.errors import Suggestion
 from tcpcast.scenario.modern_stacks import MODERN_STACKS
-from tcpcast.scenario.modern_tcp import is_modern
 from tcpcast.units import digits
 
 if TYPE_CHECKING:
@@ -141,7 +140,7 @@ def _note_ecn_without_marks(
 
 
 def _note_unvalidated_stack(stack: str) -> Iterator[Note]:
-    if is_modern(stack) and (source := MODERN_STACKS[stack].unvalidated_source):
+    if stack in MODERN_STACKS and (source := MODERN_STACKS[stack].unvalidated_source):
         text = f'stack "{stack}" follows {source}, but was never compared with a kernel'
         yield Note(text, kind="model")
 

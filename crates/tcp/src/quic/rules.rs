@@ -1,0 +1,60 @@
+//! Rules in which implementations of QUIC differ.
+
+use serde::Deserialize;
+use tcpcast_link::time::Nanos;
+
+/// Rules of both ends. Packets of a datagram count as one packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct QuicRules {
+    /// Ack-eliciting packets per acknowledgement: RFC 9000, section 13.2.2.
+    pub ack_packets: u32,
+    /// Delay after which fewer packets are acknowledged.
+    #[serde(rename = "ack_delay_ns")]
+    pub ack_delay: Nanos,
+    /// Delay that the transport parameter `max_ack_delay` announces: RFC 9000, section 18.2.
+    #[serde(rename = "max_ack_delay_ns")]
+    pub max_ack_delay: Nanos,
+    /// A packet out of order is acknowledged immediately: RFC 9000, section 13.2.1.
+    pub acks_reordering: bool,
+    /// kTimeThreshold of RFC 9002, section 6.1.2, in eighths.
+    pub time_threshold_eighths: u32,
+    /// RTT before the first sample: RFC 9002, section 6.2.2.
+    #[serde(rename = "initial_rtt_ns")]
+    pub initial_rtt: Nanos,
+    /// Packets sent when the probe timeout expires: RFC 9002, section 6.2.4.
+    pub probes: u32,
+    /// A probe without new data carries unacknowledged data instead of a ping.
+    pub probes_carry_data: bool,
+    /// The window may be filled exactly; otherwise at least a byte of it stays free.
+    pub fills_window: bool,
+    /// Pacing rate of controls without a rate of their own, in percent of the window per smoothed
+    /// round-trip time: N of RFC 9002, section 7.7. 0 for no pacing.
+    pub pacing_percent: u32,
+    /// Size of a burst of the pacer.
+    pub burst: PacingBurst,
+    /// Flow control: bytes that the receiver accepts beyond the bytes read.
+    pub window: u64,
+    /// The window doubles each time that half of it is used.
+    pub window_doubles: bool,
+    /// Slow start of CUBIC may end before a loss, as in Linux.
+    pub hystart: bool,
+}
+
+/// Size of a burst of the pacer: the larger of a share of the window and the data of a time at the
+/// pacing rate, between two limits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PacingBurst {
+    /// Smallest burst, in packets.
+    pub min_packets: u32,
+    /// Largest burst, in packets.
+    pub max_packets: u32,
+    /// Share of the window, in percent.
+    pub window_percent: u32,
+    /// Time at one window per round-trip time.
+    #[serde(rename = "time_ns")]
+    pub time: Nanos,
+    /// A sender that must wait does so until a complete burst may be sent.
+    pub waits_for_burst: bool,
+}

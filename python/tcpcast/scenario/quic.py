@@ -1,0 +1,126 @@
+"""The QUIC stacks: default values, and rules in which implementations differ."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from tcpcast.scenario.modern_stacks import CLASSIC_ONLY
+
+QUIC_HEADER_BYTES = 20 + 8 + 27 + 8
+"""Bytes of a full packet apart from stream data: IPv4, UDP, a short header with a connection ID of
+8 bytes, a packet number of 2 bytes and the tag of 16 bytes (RFC 9000, section 17.3.1), and a STREAM
+frame with offset and length (section 19.8)."""
+
+_COMMON: dict[str, Any] = {
+    **CLASSIC_ONLY,
+    "initial_window": 10,
+    "receiver_window": "unlimited",
+    "delayed_acks": True,
+    "ack_timeout": "25ms",
+    "min_rto": "26ms",
+    "initial_rto": "999ms",
+    "max_rto": "120s",
+    "rto_granularity": "0s",
+    "duplicate_threshold": 3,
+    "limited_transmit": True,
+    "idle_restart": "never",
+    "timestamps": False,
+    "handshake": "tls13",
+    "ecn": False,
+    "pacing": "internal",
+    "socket_buffers": "unlimited",
+    "nodelay": False,
+    "notsent_lowat": "unlimited",
+    "tso": "off",
+    "gro": True,
+    "host_noise": "0.1ms",
+    "congestion_control": "cubic",
+    "ack_packets": 2,
+}
+"""Default values of RFC 9000 and 9002. ``min_rto`` stands for the granularity and max_ack_delay,
+which the probe timeout adds to the round-trip time; ``initial_rto`` is three initial RTTs."""
+
+UNUSED_BY_QUIC = (
+    *("min_rto", "max_rto", "rto_granularity", "limited_transmit", "idle_restart", "timestamps"),
+    *("socket_buffers", "nodelay", "notsent_lowat", "tso", "gro"),
+)
+"""Keys that have no meaning for QUIC."""
+
+
+class QuicStack(NamedTuple):
+    """A QUIC stack.
+
+    Attributes
+    ----------
+    source
+        Source of the rules.
+    keys
+        Default values of the keys.
+    acks_reordering
+        A packet out of order is acknowledged immediately.
+    probes
+        Packets sent when the probe timeout expires.
+    probes_carry_data
+        Probes carry unacknowledged data if there is no new data; otherwise they are pings.
+    fills_window
+        The window may be filled exactly; otherwise at least a byte of it stays free.
+    pacing_percent
+        Pacing rate in percent of the window per smoothed RTT.
+    burst_min_packets, burst_max_packets, burst_window_percent, burst_time_s, waits_for_burst
+        Size of the pacer's bucket: the larger of a share of the window and the data of a time,
+        between the two limits; whether a sender that must wait does so until the bucket is full.
+    window_bytes
+        Flow control: bytes that the receiver accepts beyond the bytes read.
+    window_doubles
+        The window doubles each time that half of it is used.
+    """
+
+    source: str
+    keys: dict[str, Any] = _COMMON
+    acks_reordering: bool = True
+    probes: int = 2
+    probes_carry_data: bool = True
+    fills_window: bool = True
+    pacing_percent: int = 125
+    burst_min_packets: int = 10
+    burst_max_packets: int = 10
+    burst_window_percent: int = 0
+    burst_time_s: float = 0.0
+    waits_for_burst: bool = False
+    window_bytes: int = 1 << 40
+    window_doubles: bool = False
+
+
+QUIC_STACKS = {
+    "quic": QuicStack("RFC 9000, 9001 and 9002 without flow control"),
+    # Probes are pings, because stream frames are no part of what a probe sends again.
+    "quinn": QuicStack(
+        "quinn-proto 0.11.19 (connection/pacing.rs, connection/spaces.rs, config/transport.rs)",
+        probes_carry_data=False,
+        fills_window=False,
+        burst_max_packets=256,
+        burst_time_s=0.002,
+        waits_for_burst=True,
+        window_bytes=1_250_000,
+    ),
+    # Acks wait for a timer of 1 ms, also out of order.
+    "aioquic": QuicStack(
+        "aioquic 1.7.2 (quic/recovery.py, quic/connection.py, quic/configuration.py)",
+        _COMMON
+        | {
+            "congestion_control": "reno",
+            "ack_timeout": "1ms",
+            "ack_packets": 1000,
+            "initial_rto": "300ms",
+        },
+        acks_reordering=False,
+        probes=1,
+        pacing_percent=100,
+        burst_min_packets=2,
+        burst_max_packets=16,
+        burst_window_percent=25,
+        window_bytes=1 << 20,
+        window_doubles=True,
+    ),
+}
+"""All QUIC stacks, in the order of documents and messages."""

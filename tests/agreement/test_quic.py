@@ -1,0 +1,119 @@
+"""QUIC in the packet engine: handshakes, acks on a slow way back, and TCP on the same link."""
+
+from typing import Any
+
+import pytest
+import tcpcast
+from tcpcast.scenario import Scenario
+
+RTT_S = 0.1
+
+
+def metrics(tables: dict[str, Any]) -> dict[str, float]:
+    (result,) = tcpcast.run(Scenario.from_dict(tables), ["packet"])
+    return {name: metric.value for name, metric in result.metrics.items()}
+
+
+def round_trips(**tcp: Any) -> float:
+    """Return the time of a transfer of one packet on a path of 100 ms, in round trips."""
+    tables: dict[str, Any] = {
+        "network": {"rtt": "100ms", "bottleneck": {"rate": "1gbit", "buffer": "1000pkt"}},
+        "traffic": {"kind": "transfers", "size": "1pkt", "count": 20},
+        "tcp": {"host_noise": "0s", **tcp},
+    }
+    return metrics(tables)["total_time_s"] / RTT_S
+
+
+@pytest.mark.parametrize(
+    ("tcp", "expected"),
+    [
+        ({"stack": "quic", "certificate": "2kB"}, 2),
+        # The flight of the server exceeds three datagrams, and its rest waits for the validation
+        # of the client's address.
+        ({"stack": "quic"}, 3),
+        ({"stack": "quic", "handshake": "tls13-resumption"}, 2),
+        ({"stack": "quic", "handshake": "tls13-0rtt"}, 1),
+        ({"stack": "linux-cubic", "handshake": "tcp"}, 2),
+        ({"stack": "linux-cubic", "handshake": "tls13"}, 3),
+        ({"stack": "linux-cubic", "handshake": "tls13-resumption"}, 3),
+        ({"stack": "linux-cubic", "handshake": "tls13-0rtt"}, 2),
+        ({"stack": "linux-cubic", "handshake": "tls12"}, 4),
+        # Certificates above ten packets take another round trip of slow start.
+        ({"stack": "linux-cubic", "handshake": "tls13", "certificate": "20kB"}, 4),
+    ],
+)
+def test_handshakes_take_their_round_trips(tcp: dict[str, Any], expected: int) -> None:
+    assert round_trips(**tcp) == pytest.approx(expected, abs=0.001)
+
+
+def bulk(**changes: Any) -> Scenario:
+    tables: dict[str, Any] = {
+        "network": {"rtt": "50ms", "bottleneck": {"rate": "20mbit", "buffer": "1bdp"}},
+        "traffic": {"kind": "bulk", "flows": 1},
+        "tcp": {"stack": "quic"},
+        "run": {"duration": "40s", "warmup": "10s"},
+    }
+    return Scenario.from_dict(tables).with_changes(changes)
+
+
+def goodput_bps(scenario: Scenario) -> float:
+    (result,) = tcpcast.run(scenario, ["packet"])
+    return result.metrics["goodput_bps"].value
+
+
+@pytest.mark.parametrize("stack", ["quic", "quinn", "aioquic"])
+@pytest.mark.parametrize("control", ["cubic", "reno", "bbr", "bbr3"])
+def test_one_flow_uses_the_link(stack: str, control: str) -> None:
+    scenario = bulk(**{"tcp.stack": stack, "tcp.congestion_control": control})
+    limit = 20e6 * scenario.payload_bytes / 1500
+    assert 0.85 * limit < goodput_bps(scenario) <= limit
+
+
+def test_flow_control_limits_the_rate() -> None:
+    scenario = bulk(**{"network.bottleneck.rate": "1gbit", "tcp.stack": "quinn"})
+    # 1.25 MB per round-trip time, of which up to an eighth is not yet announced.
+    limit = 1.25e6 * 8 / 0.05
+    assert 0.86 * limit < goodput_bps(scenario) < limit
+
+
+def test_random_loss_costs_reno_what_it_costs_in_tcp() -> None:
+    lossy = {"network.bottleneck.loss": "1%", "network.bottleneck.rate": "1gbit"}
+    quic = goodput_bps(bulk(**lossy, **{"tcp.congestion_control": "reno"}))
+    tcp = goodput_bps(bulk(**lossy, tcp={"stack": "linux-reno"}))
+    assert quic == pytest.approx(tcp, rel=0.15)
+
+
+def test_fewer_acks_use_less_of_the_way_back() -> None:
+    def rate(ack_packets: int) -> float:
+        tables: dict[str, Any] = {
+            "link": {
+                "down": {"rate": "100mbit", "delay": "10ms", "buffer": "200pkt"},
+                "up": {"rate": "300kbit", "delay": "10ms", "buffer": "50pkt"},
+            },
+            "class": [
+                {
+                    "name": "download",
+                    "flows": 1,
+                    "route": ["down"],
+                    "back": ["up"],
+                    "traffic": {"kind": "bulk"},
+                    "tcp": {
+                        "stack": "quic",
+                        "congestion_control": "bbr",
+                        "ack_packets": ack_packets,
+                    },
+                }
+            ],
+            "run": {"duration": "30s", "warmup": "10s"},
+        }
+        return goodput_bps(Scenario.from_dict(tables))
+
+    few, usual = rate(20), rate(2)
+    # An acknowledgement takes at least 63 B, so 300 kbit/s carry about 600 of them per second.
+    assert usual < 2.5 * 600 * 1437 * 8
+    assert few > 3 * usual
+
+
+def test_same_seed_gives_the_same_numbers() -> None:
+    scenario = bulk(**{"network.bottleneck.loss": "2%", "tcp.stack": "quinn"})
+    assert goodput_bps(scenario) == goodput_bps(scenario)
