@@ -8,10 +8,10 @@ use std::num::{NonZeroU32, NonZeroU64};
 use std::time::Instant;
 use tcpcast_link::link::{FifoLink, Link, OfferOutcome, QueueingLink};
 use tcpcast_link::queue::{
-    AdmissionRule, AdmitAll, AnyQueue, BufferAssignment, BufferLimits, Codel, CodelConfig,
-    DropPolicy, DropReason, DropTail, Drr, DrrConfig, Fifo, FqCodel, FqCodelConfig, HeadDrop,
-    HeadOfLine, Pie, PieConfig, QueueConfig, QueueDiscipline, QueueProbe, Red, RedConfig, RedUnit,
-    TieBreakRule,
+    AdmissionRule, AdmitAll, AnyQueue, BufferAssignment, BufferLimits, Cake, CakeConfig, Codel,
+    CodelConfig, DropPolicy, DropReason, DropTail, Drr, DrrConfig, Fifo, FqCodel, FqCodelConfig,
+    HeadDrop, HeadOfLine, Pie, PieConfig, QueueConfig, QueueDiscipline, QueueProbe, Red, RedConfig,
+    RedUnit, TieBreakRule,
 };
 use tcpcast_link::random::RandomStream;
 use tcpcast_link::transmit::{ConstantRate, Transmitter};
@@ -172,6 +172,10 @@ fn main() {
     for flows in [1, 100, 10_000] {
         print(&format!("fq_codel, {flows} flows"), &|load| {
             run_held(|| FqCodel::new(limits, fq()), flows, load)
+        });
+        print(&format!("cake, {flows} flows"), &|load| {
+            let config = CakeConfig::default();
+            run_held(|| Cake::new(limits, config, RandomStream::from_seed(1)), flows, load)
         });
         print(&format!("drr, {flows} flows"), &|load| {
             run_held(|| drr(DropPolicy::Arriving), flows, load)
