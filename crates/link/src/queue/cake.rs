@@ -353,17 +353,38 @@ impl Tin {
     }
 
     /// Number of queues with a backlog of the host that has more of them, at least 1.
-    fn host_load(&self, index: u32) -> i64 {
+    fn host_load(&self, index: u32) -> u32 {
         let tables = self.hosts.iter().zip(self.queues[index as usize].hosts);
         let loads = tables.map(|(table, host)| table.bulk_queues.get(host as usize).copied());
-        i64::from(loads.flatten().max().unwrap_or(0).clamp(1, QUEUES))
+        loads.flatten().max().unwrap_or(0).clamp(1, QUEUES)
+    }
+
+    /// Bytes per turn of a queue in units of 2^-16: a host divides the quantum among its queues.
+    fn quantum_of(&self, index: u32) -> i64 {
+        match self.host_load(index) {
+            1 => self.quantum * 65_535,
+            load => self.quantum * i64::from(65_535 / load),
+        }
     }
 
     /// Returns the queue for a packet: the queue in use by its flow, else a free one of its set,
     /// else the first of the set.
     fn queue_of(&mut self, tag: u32, hosts: [Option<u32>; 2]) -> u32 {
-        self.index_by_bucket.resize(QUEUES as usize, NO_INDEX);
         let bucket = tag % QUEUES;
+        // A flow with packets has a queue, usually in its first bucket.
+        let first = self.index_by_bucket.get(bucket as usize).copied().unwrap_or(NO_INDEX);
+        let is_listed =
+            |queue: &FlowQueue| queue.tag == tag && queue.rotation != Rotation::Unlisted;
+        if self.queues.get(first as usize).is_some_and(is_listed) {
+            return first;
+        }
+        self.find_queue(bucket, tag, hosts)
+    }
+
+    /// As [`Tin::queue_of`], for a flow whose queue is not in the rotation or not in its bucket.
+    #[inline(never)]
+    fn find_queue(&mut self, bucket: u32, tag: u32, hosts: [Option<u32>; 2]) -> u32 {
+        self.index_by_bucket.resize(QUEUES as usize, NO_INDEX);
         let (set, way) = (bucket - bucket % WAYS, bucket % WAYS);
         let buckets = (0..WAYS).map(|step| set + (way + step) % WAYS);
         let existing =
@@ -422,7 +443,7 @@ impl Tin {
                 }
                 self.append(ListName::New, index);
                 self.sparse += 1;
-                let deficit = (self.quantum * (65_535 / self.host_load(index))) >> 16;
+                let deficit = self.quantum_of(index) >> 16;
                 let queue = &mut self.queues[index as usize];
                 (queue.rotation, queue.deficit) = (Rotation::Sparse, deficit);
             }
@@ -432,10 +453,16 @@ impl Tin {
     /// The queue whose turn it is, and its list. Queues that decay come first in the first turn of a
     /// packet, and last in others.
     fn next_queue(&self, is_first_turn: bool) -> Option<(ListName, u32)> {
-        use ListName::{Decaying, New, Old};
-        let order = if is_first_turn { [Decaying, New, Old] } else { [New, Old, Decaying] };
-        let firsts = order.map(|list| (list, self.lists[list as usize].first));
-        firsts.into_iter().find(|(_, first)| *first != NO_INDEX)
+        let [new, old, decaying] = [0, 1, 2].map(|list: usize| self.lists[list].first);
+        if decaying != NO_INDEX && (is_first_turn || new == NO_INDEX && old == NO_INDEX) {
+            Some((ListName::Decaying, decaying))
+        } else if new != NO_INDEX {
+            Some((ListName::New, new))
+        } else if old != NO_INDEX {
+            Some((ListName::Old, old))
+        } else {
+            None
+        }
     }
 
     /// Ends the turn of a queue without deficit.
@@ -451,10 +478,13 @@ impl Tin {
             }
         }
         // The random number keeps the fractions of a byte, on average.
-        let share = self.quantum * (65_535 / self.host_load(index)) + i64::from(dither);
+        let share = self.quantum_of(index) + i64::from(dither);
         self.queues[index as usize].deficit += share >> 16;
-        self.remove(list, index);
-        self.append(ListName::Old, index);
+        let QueueList { first, last } = self.lists[ListName::Old as usize];
+        if list != ListName::Old || first != last {
+            self.remove(list, index);
+            self.append(ListName::Old, index);
+        }
     }
 
     /// Handles the turn of an empty queue.
@@ -479,6 +509,8 @@ impl Tin {
 #[derive(Clone, Debug)]
 pub struct Cake<T = u32> {
     config: CakeConfig,
+    /// Whether source and destination hosts share the link equally.
+    shares: [bool; 2],
     /// Time per byte at the shaper's rate.
     byte_time: Option<ByteTime>,
     /// Time at which the shaper releases the next packet, and a later time that drops of an ingress
@@ -510,6 +542,7 @@ impl<T: Copy> Cake<T> {
         };
         Self {
             config,
+            shares: config.isolation.shares_among(),
             byte_time: config.rate_bps.map(|rate| ByteTime::new(rate.get() / 8)),
             next_release: 0,
             next_failsafe: 0,
@@ -661,6 +694,10 @@ impl<T: Copy> Cake<T> {
 
     /// Chooses the tin to serve, if any has packets.
     fn choose_tin(&mut self, now: Nanos) -> Option<usize> {
+        if let [tin] = &self.tins[..] {
+            // The deficit of a single tin decides nothing.
+            return tin.has_queues_to_serve().then_some(0);
+        }
         if !self.tins.iter().any(Tin::has_queues_to_serve) {
             return None;
         }
@@ -675,7 +712,10 @@ impl<T: Copy> Cake<T> {
                 if tin.deficit <= 0 {
                     tin.deficit += tin.weight;
                 }
-                self.tin = (self.tin + 1) % self.tins.len();
+                self.tin += 1;
+                if self.tin == self.tins.len() {
+                    self.tin = 0;
+                }
             }
         }
         Some(self.tin)
@@ -702,7 +742,7 @@ impl<T: Copy> QueueDiscipline<T> for Cake<T> {
             Isolation::Hosts => host_hash(0) ^ host_hash(1),
             _ => hash(u64::from(packet.flow)),
         };
-        let [by_source, by_destination] = isolation.shares_among();
+        let [by_source, by_destination] = self.shares;
         let counted = [by_source.then_some(hosts[0]), by_destination.then_some(hosts[1])];
         let was_empty = self.occupancy.waiting.packets == 0;
         let tin = &mut self.tins[number];
@@ -741,27 +781,33 @@ impl<T: Copy> QueueDiscipline<T> for Cake<T> {
         while self.occupancy.waiting.packets > 0 && !self.is_held(now) {
             let number = self.choose_tin(now)?;
             // Turns of one tin, until a packet leaves or a queue is empty.
-            while let Some((list, index)) = self.tins[number].next_queue(is_first_turn) {
+            loop {
+                let tin = &mut self.tins[number];
+                let Some((list, index)) = tin.next_queue(is_first_turn) else { break };
                 is_first_turn = false;
-                if self.tins[number].queues[index as usize].deficit <= 0 {
+                let queue = &mut tin.queues[index as usize];
+                if queue.deficit <= 0 {
                     let dither = (self.draws.next_bits() >> 48) as u32;
-                    self.tins[number].end_turn(list, index, dither);
+                    tin.end_turn(list, index, dither);
                     continue;
                 }
-                let Some(mut packet) = self.take_first(number, index) else {
-                    self.tins[number].retire(now, list, index);
+                let Some(mut packet) = self.pool.take_first(&mut queue.chain) else {
+                    tin.retire(now, list, index);
                     break;
                 };
-                let tin = &mut self.tins[number];
+                queue.bytes -= u64::from(packet.bytes);
+                tin.packets -= 1;
+                self.memory -= memory_of(packet.bytes);
+                self.occupancy.waiting.remove_packet(packet.bytes);
                 let bulk = if self.config.ingress { u64::from(tin.bulk) } else { 0 };
-                let queue = &mut tin.queues[index as usize];
                 let must_drop =
                     queue.control.must_drop(now, &tin.control, &mut packet, bulk, &mut self.draws);
                 let is_dropped = must_drop && queue.chain.len > 0;
                 if !is_dropped || self.config.ingress {
                     let bytes = self.advance_shaper(now, number, packet.bytes, is_dropped);
-                    self.tins[number].deficit -= bytes;
-                    self.tins[number].queues[index as usize].deficit -= bytes;
+                    let tin = &mut self.tins[number];
+                    tin.deficit -= bytes;
+                    tin.queues[index as usize].deficit -= bytes;
                 }
                 if !is_dropped {
                     self.occupancy.set_in_transmission(packet.bytes);
