@@ -194,7 +194,7 @@ class Cake(ManagedQueue):
         description="what shares the link equally: nothing; hosts; flows; or hosts and the flows "
         "of each: of sources, of destinations or of both",
     )
-    ack_filter: Annotated[Literal["off", "on", "aggressive"], Choice("setting of the ack filter")] = Field(
+    ack_filter: Annotated[Literal["off", "on", "aggressive"], Choice("mode of the filter")] = Field(
         default="off",
         examples=["on"],
         description="drop acks in the queue that later acks make needless, except for two, or one",
