@@ -12,8 +12,10 @@ if TYPE_CHECKING:
 
     from tcpcast.answer import Answer, Metric, Note, Status
     from tcpcast.captures import Capture, trace
+    from tcpcast.control import CongestionControl, register_control
     from tcpcast.errors import (
         CaptureError,
+        ControlError,
         DomainError,
         MachineError,
         NotApplicable,
@@ -34,6 +36,8 @@ __all__ = [
     "Answers",
     "Capture",
     "CaptureError",
+    "CongestionControl",
+    "ControlError",
     "DomainError",
     "MachineError",
     "Metric",
@@ -47,6 +51,7 @@ __all__ = [
     "UnknownEngine",
     "UnknownMetric",
     "load",
+    "register_control",
     "run",
     "sweep",
     "trace",
@@ -59,6 +64,8 @@ _MODULE_BY_NAME = {
     "Status": "tcpcast.answer",
     "Answers": "tcpcast.report.answers",
     "Capture": "tcpcast.captures",
+    "CongestionControl": "tcpcast.control",
+    "register_control": "tcpcast.control",
     "trace": "tcpcast.captures",
     "Scenario": "tcpcast.scenario",
     "load": "tcpcast.scenario",
@@ -66,6 +73,7 @@ _MODULE_BY_NAME = {
     **dict.fromkeys(
         [
             "CaptureError",
+            "ControlError",
             "DomainError",
             "MachineError",
             "NotApplicable",

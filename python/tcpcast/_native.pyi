@@ -24,10 +24,12 @@ __all__ = [
     "TIME_BUCKET_LIMITS_NS",
     "TIME_KINDS",
     "TIME_SERIES_CELLS",
+    "Ack",
     "Simulation",
     "__version__",
     "gamma_quantile",
     "read_trace",
+    "register_control",
     "run_bytes",
     "run_link",
     "run_traffic",
@@ -96,6 +98,28 @@ class Simulation:
     def begin_capture(self, index: int, path: str | PathLike[str]) -> None: ...
     def end_capture(self, index: int) -> bool: ...
 
+@final
+class Ack:
+    now_s: float
+    delivered: int
+    acked: int
+    lost: int
+    rtt_s: float | None
+    min_rtt_s: float | None
+    srtt_s: float | None
+    delivery_rate_bps: float | None
+    is_app_limited: bool
+    is_cwnd_limited: bool
+    prior_in_flight: int
+    in_flight: int
+    total_delivered: int
+    total_lost: int
+    total_marked: int
+    prior_delivered: int | None
+    in_recovery: bool
+    mss: int
+
+def register_control(control: type[object]) -> int: ...
 def student_quantile(freedom: float, level: float) -> float: ...
 def student_tail_probability(t: float, freedom: float) -> float: ...
 def gamma_quantile(shape: float, level: float) -> float: ...

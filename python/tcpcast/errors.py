@@ -58,6 +58,10 @@ class ScenarioError(TcpcastError, ValueError):
         return self._lines
 
 
+class ControlError(TcpcastError, ValueError):
+    """A class that cannot be used as congestion control."""
+
+
 class CaptureError(TcpcastError, ValueError):
     """A file that cannot be read, or is not a packet capture.
 

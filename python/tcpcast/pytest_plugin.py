@@ -1,4 +1,4 @@
-"""Plugin of pytest: a fixture that runs a program over emulated links and checks what it reaches.
+"""Plugin of pytest: fixtures that test a program over emulated links, and a congestion control.
 
 .. code-block:: python
 
@@ -11,6 +11,9 @@
             vary={"network.bottleneck.loss": ["0%", "1%"]},
             expect=["rate >= 80% of linux-cubic"],
         )
+
+    def test_control_is_acceptable(tcpcast_accept):
+        tcpcast_accept(MyControl, against="linux-bbr")
 """
 
 from __future__ import annotations
@@ -23,6 +26,8 @@ import pytest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+
+    from tcpcast.control import CongestionControl
 
 
 @pytest.fixture
@@ -73,6 +78,43 @@ def run_over_links(
         pytest.skip(done.stderr)
     if done.returncode:
         pytest.fail(done.stderr, pytrace=False)
+
+
+@pytest.fixture
+def tcpcast_accept() -> Callable[..., None]:
+    """Return :func:`accept_control`."""
+    return accept_control
+
+
+def accept_control(
+    control: str | type[CongestionControl], *, against: str = "linux-cubic", seed: int = 1
+) -> None:
+    """Run the battery of ``tcpcast accept``, and fail the test if a value leaves its zone.
+
+    Parameters
+    ----------
+    control
+        A subclass of :class:`tcpcast.CongestionControl`, or the name of a modern stack.
+    against
+        Stack of the other flows.
+    seed
+        Seed of all simulations.
+    """
+    from tcpcast.acceptance import accept  # noqa: PLC0415 - imports pydantic
+    from tcpcast.control import register_control  # noqa: PLC0415
+
+    name = control if isinstance(control, str) else "control-under-test"
+    if not isinstance(control, str):
+        register_control(name, control)
+    outcomes = accept(name, against=against, seed=seed)
+    left = [
+        f"{each.cell.section}, {each.cell.name}: {each.cell.quantity} is {each.value:.3g}, not "
+        f"{each.cell.low:.3g} to {each.cell.high:.3g}"
+        for each in outcomes
+        if not each.passed
+    ]
+    if left:
+        pytest.fail("\n".join(left), pytrace=False)
 
 
 NOT_POSSIBLE = 3

@@ -73,6 +73,9 @@ MAY_IMPORT = {
     "path_option_definitions": {"command_option"},
     # The process from which workers are forked.
     "forkserver": set[str](),
+    # Congestion controls that users write.
+    "control": {"errors", "scenario", "_native"},
+    "acceptance": ANSWERING,
     "sweeps": ANSWERING | {"compare", "ranges", "forkserver"},
     # Formats the results of engines, and evaluates no models.
     "report": ANSWERING - {"models"} | {"compare", "verdict", "plan", "sweeps", "emulation"},
@@ -87,10 +90,10 @@ MAY_IMPORT = {
     | {"path_option_definitions"},
     "cli": ANSWERING
     | {"compare", "verdict", "plan", "sweeps", "report", "papers", "web", "interrupts"}
-    | {"ranges", "path_scenario", "home_scenario", "measurements"}
+    | {"ranges", "path_scenario", "home_scenario", "measurements", "control", "acceptance"}
     | {"emulation", "protected_inputs", "command_option", "path_option_definitions"},
     "interrupts": set[str](),
-    "pytest_plugin": set[str](),
+    "pytest_plugin": {"acceptance", "control"},
     "__main__": {"cli", "interrupts", "forkserver"},
 }
 """Packages, and the packages that each may import in addition to itself."""
@@ -242,7 +245,7 @@ CRATE_MAY_USE = {
     "fixed_point": {"sim", "tcp"},
     "trace": {"wire"},
     "emu": {"link", "net", "wire"},
-    "py": {"emu", "fixed_point", "link", "net", "sim", "trace"},
+    "py": {"emu", "fixed_point", "link", "net", "sim", "tcp", "trace"},
     "wasm": {"sim"},
 }
 CRATE_LIBRARIES = {

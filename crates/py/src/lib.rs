@@ -2,6 +2,7 @@
 //! arithmetic.
 
 mod allocator;
+mod control;
 mod distributions;
 mod emulation;
 mod python_config;
@@ -146,6 +147,9 @@ impl Simulation {
             })
         });
         let stop = stop.map_err(|_| PyRuntimeError::new_err("the simulator panicked"))?;
+        if let Some(error) = control::take_error() {
+            return Err(error);
+        }
         Ok(match (waited?, stop) {
             (_, StopReason::Done) => "done",
             (_, StopReason::TooManyTransfers) => "crowded",
@@ -563,7 +567,9 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(distributions::student_tail_probability, module)?)?;
     module.add_function(wrap_pyfunction!(distributions::gamma_quantile, module)?)?;
     module.add_function(wrap_pyfunction!(trace::read_trace, module)?)?;
+    module.add_function(wrap_pyfunction!(control::register_control, module)?)?;
     module.add_function(wrap_pyfunction!(emulation::run_link, module)?)?;
     module.add_function(wrap_pyfunction!(emulation::run_traffic, module)?)?;
+    module.add_class::<control::Ack>()?;
     module.add_class::<Simulation>()
 }

@@ -530,6 +530,21 @@ LINK = Command(
     ),
     has_program=True,
 )
+ACCEPT = Command(
+    "accept",
+    "Test a congestion control as RFC 9743 demands, with permissible zones.",
+    "Runs a stack, or the class of Python in a file, in about 35 simulations: alone, with random "
+    "loss, against other flows, with other round-trip times, ECN, AQM, a policer, and changing "
+    "rates. The file is executed. Exits with 1 if a value is outside of its zone.",
+    "tcpcast accept my_control.py --against linux-bbr",
+    (
+        CONTEXT_OPTION,
+        Argument("stack", "STACK|FILE.py", "Modern stack, or file with a CongestionControl."),
+        Option("against", "STACK", "Stack of the other flows.", default="linux-cubic"),
+        Option("seed", "N", "Seed of all simulations.", type=int, default=1),
+    ),
+    (JSON, OUT, THREADS, FORCE),
+)
 NEW = Command(
     "new",
     "Copy a packaged scenario, or list all packaged scenarios.",
@@ -562,7 +577,7 @@ COMMANDS = {
     each.name: each
     for each in (
         *(PREDICT, RUN, HOME, COMPARE, PLAN, SWEEP, QUERY, TRACE, REPORT, SERVE, MCP),
-        *(REPRODUCE, LINK, NEW, ENGINES, SCHEMA),
+        *(REPRODUCE, LINK, ACCEPT, NEW, ENGINES, SCHEMA),
     )
 }
 """The commands, in the order of ``tcpcast --help``."""

@@ -52,6 +52,9 @@ _LINUX: dict[str, Any] = {
 
 _BBR_RULE = "BBR's rule"
 
+EXTERNAL_BASE = "linux-reno"
+"""Stack whose rules, except congestion control, a registered control has."""
+
 
 class ModernStack(NamedTuple):
     """A stack with its congestion control; the default values of the fields describe Linux.
@@ -72,6 +75,8 @@ class ModernStack(NamedTuple):
         Why engine kernel refuses the stack; "" if Linux has it.
     unvalidated_source
         Source of a control that was never compared with a kernel; "" if it was.
+    external
+        Number of a registered congestion control, such as a class of Python.
     """
 
     control: str
@@ -84,6 +89,7 @@ class ModernStack(NamedTuple):
     why_no_ecn: str = ""
     why_not_in_linux: str = ""
     unvalidated_source: str = ""
+    external: int | None = None
 
 
 _PRAGUE = ModernStack(

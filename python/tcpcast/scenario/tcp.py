@@ -22,7 +22,13 @@ from pydantic import (
 from tcpcast import units
 from tcpcast.errors import UnitError
 from tcpcast.scenario.classic_tcp import PRESETS, RFC_DEFAULTS
-from tcpcast.scenario.modern_stacks import MULTCP, NEWEST_MEASURED_KERNEL, RECEIVE_BUFFERS, TFRC
+from tcpcast.scenario.modern_stacks import (
+    MODERN_STACKS,
+    MULTCP,
+    NEWEST_MEASURED_KERNEL,
+    RECEIVE_BUFFERS,
+    TFRC,
+)
 from tcpcast.scenario.modern_tcp import (
     DEFAULT_STACK,
     MODERN_ONLY_OPTIONS,
@@ -469,6 +475,11 @@ class Tcp(Table):
     def is_quic(self) -> bool:
         """Whether the stack is one of QUIC."""
         return is_quic(self.stack)
+
+    @property
+    def is_external(self) -> bool:
+        """Whether the congestion control is a registered class of Python."""
+        return self.is_modern and MODERN_STACKS[self.stack].external is not None
 
     @property
     def control(self) -> str:

@@ -54,7 +54,10 @@ mod window;
 mod wire_segment;
 
 pub use accurate_ecn::{AccEcnOption, ReceivedMarks, ReportedMarks};
-pub use cc::{CongestionControlKind, CubicOptions, WindowGrowthUnit};
+pub use cc::{
+    AckSample, CongestionControlKind, ControlRules, CubicOptions, ExternalControl,
+    ExternalControlFactory, ExternalControlId, WindowGrowthUnit,
+};
 pub use connection::{Connection, ConnectionState, SocketError, Wakeups};
 pub use delivery_rate::{DeliveryCounter, DeliveryRate, RateSample};
 pub use ecn_codepoint::EcnCodepoint;

@@ -1,7 +1,7 @@
 //! Configuration of a stack: a preset and options that override its rules.
 
 use super::buffer_memory::BufferMemory;
-use super::cc::{CongestionControlKind, CubicOptions};
+use super::cc::{CongestionControlKind, CubicOptions, ExternalControlId};
 use super::handshake::HandshakeKind;
 use super::kernel_version::{KernelRules, KernelVersion};
 use super::presets::Preset;
@@ -12,7 +12,8 @@ use super::stack::{
 };
 use crate::packet_kind::{HEADER_BYTES, TIMESTAMP_BYTES};
 use crate::quic::QuicRules;
-use serde::Deserialize;
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
 use std::num::{NonZeroU16, NonZeroU32};
 use tcpcast_link::time::Nanos;
 
@@ -176,6 +177,9 @@ pub(super) struct StackOptions {
     ecn: EcnOption,
     pacing: PacingOption,
     socket_buffers: SocketBuffersOption,
+    /// Number of an external congestion control, which replaces that of the preset.
+    #[serde(default, deserialize_with = "deserialize_external")]
+    external: Option<ExternalControlId>,
     /// `None` if the send buffer accepts all data.
     socket: Option<SocketOption>,
     nodelay: bool,
@@ -187,6 +191,19 @@ pub(super) struct StackOptions {
     /// Rules of QUIC, if it replaces TCP; omitted for TCP.
     #[serde(default)]
     quic: Option<QuicRules>,
+}
+
+/// Reads the number of a registered congestion control.
+fn deserialize_external<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<ExternalControlId>, D::Error> {
+    let number = Option::<usize>::deserialize(deserializer)?;
+    let id = |number| {
+        ExternalControlId::from_number(number).ok_or_else(|| {
+            D::Error::custom(format!("no congestion control {number} is registered"))
+        })
+    };
+    number.map(id).transpose()
 }
 
 impl From<StackOptions> for ModernTcpConfig {
@@ -227,6 +244,9 @@ impl From<StackOptions> for ModernTcpConfig {
 
 impl StackOptions {
     fn congestion_control(&self, preset: CongestionControlKind) -> CongestionControlKind {
+        if let Some(id) = self.external {
+            return CongestionControlKind::External(id);
+        }
         match preset {
             CongestionControlKind::MulTcp(_) => CongestionControlKind::MulTcp(self.virtual_flows),
             CongestionControlKind::Cubic(options) => {

@@ -21,7 +21,7 @@ from tcpcast.scenario.byte_sizes import FileInBytes
 from tcpcast.scenario.classes import get_ack_bytes
 from tcpcast.scenario.distributions import Distribution
 from tcpcast.scenario.loss import RestOfRound
-from tcpcast.scenario.modern_stacks import NEWEST_MEASURED_KERNEL
+from tcpcast.scenario.modern_stacks import EXTERNAL_BASE, MODERN_STACKS, NEWEST_MEASURED_KERNEL
 from tcpcast.scenario.queue import FairQueue
 from tcpcast.scenario.quic import QUIC_STACKS
 from tcpcast.scenario.rate import TokenBucket
@@ -383,6 +383,7 @@ def _hop_config(scenario: Scenario, hop: Hop, scale: NetworkScale) -> Config:
 def _tcp_config(group: Population) -> Config:
     tcp, rules = group.tcp, group.tcp.rules
     sends = LIMITED_TRANSMIT_CONFIG[rules.limited_transmit_on] if tcp.limited_transmit else "off"
+    external = MODERN_STACKS[tcp.stack].external if tcp.is_modern else None
     return {
         **_common_tcp_config(tcp),
         # These rules do not apply to modern TCP and max-plus-reno.
@@ -408,7 +409,14 @@ def _tcp_config(group: Population) -> Config:
         "instant": None if rules.max_plus is None else dict(rules.max_plus),
         "modern": {
             **_common_tcp_config(tcp),
-            "stack": CONTROL_OF_QUIC[tcp.control] if tcp.is_quic else tcp.stack,
+            "stack": (
+                CONTROL_OF_QUIC[tcp.control]
+                if tcp.is_quic
+                else tcp.stack
+                if external is None
+                else EXTERNAL_BASE
+            ),
+            "external": external,
             "kernel": tcp.kernel or NEWEST_MEASURED_KERNEL,
             "mss": group.payload_bytes,
             "receiver_window": (

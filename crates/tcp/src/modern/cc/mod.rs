@@ -8,6 +8,7 @@ pub mod bbr3;
 mod congestion_control;
 mod cubic;
 mod dctcp;
+pub mod external;
 mod hystart;
 mod multcp;
 pub mod path_model;
@@ -23,6 +24,7 @@ pub use congestion_control::{
 };
 pub use cubic::{CubicControl, CubicOptions};
 pub use dctcp::DctcpControl;
+pub use external::{External, ExternalControl, ExternalControlFactory, ExternalControlId};
 pub use multcp::MulTcpControl;
 pub use prague::{PragueControl, PragueOptions};
 pub use reno::RenoControl;
@@ -101,6 +103,8 @@ controls! {
     Bbr3: Box<Bbr3> = Box::new(Bbr3::new(rules, now, seed)),
     /// RFC 5348.
     Tfrc: Box<Tfrc> = Box::new(Tfrc::new(rules, now)),
+    /// Code outside of this crate.
+    External(id: ExternalControlId): External = External::new(id, rules),
 }
 
 impl AnyCongestionControl {

@@ -1,0 +1,56 @@
+"""``tcpcast accept``: zones, exit codes, and reports."""
+
+import json
+from pathlib import Path
+
+import pytest
+from tcpcast.acceptance import accept
+from tcpcast.cli import main
+
+GREEDY = """
+from tcpcast import CongestionControl
+
+class Greedy(CongestionControl):
+    def on_ack(self, ack):
+        self.cwnd = 400.0
+
+    def on_loss(self, now_s):
+        pass
+"""
+
+
+def test_cubic_is_in_all_zones() -> None:
+    outcomes = accept("linux-cubic")
+    assert [each.cell.name for each in outcomes if not each.passed] == []
+    sections = {each.cell.section for each in outcomes}
+    assert {"fairness", "RTTs", "convergence", "ECN", "policer"} <= sections
+
+
+def test_greedy_control_leaves_its_zones(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "greedy.py"
+    path.write_text(GREEDY, encoding="utf-8")
+    report = tmp_path / "page.md"
+    assert main(["accept", str(path), "--json", "--out", str(report)]) == 1
+    cells = json.loads(capsys.readouterr().out)["cells"]
+    failed = {cell["section"] for cell in cells if not cell["passed"]}
+    assert {"fairness", "ECN", "policer"} <= failed
+    assert "random loss" not in failed, "losses do not slow it down"
+    assert "greedy against linux-cubic is in its zone in" in report.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["linux-cubik"], "neither a modern stack nor a file of Python"),
+        (["rfc-reno"], "neither a modern stack nor a file of Python"),
+        (["nowhere.py"], "there is no such file"),
+        (["linux-cubic", "--against", "tahoe"], "--against"),
+    ],
+)
+def test_errors_say_what_to_write(
+    words: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["accept", *words]) == 2
+    assert message in capsys.readouterr().err
