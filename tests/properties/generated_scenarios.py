@@ -193,7 +193,8 @@ class Generator:
             tables: Tables = {
                 "link": links,
                 "class": classes,
-                "tcp": {"stack": choose(list(MODERN_STACKS))},
+                "tcp": {"stack": choose(list(MODERN_STACKS))}
+                | choose([{}, {}, {"ecn": choose([True, "accurate"])}]),
                 "run": {
                     "duration": choose(["1s", "3s"]),
                     "seed": self._random.randrange(1, 10**6),
@@ -217,6 +218,7 @@ class Generator:
             **self._link(),
             **choose([{}, {"delay": "5ms"}, {"each": "sender"}, {"each": "home"}]),
             **choose([{}, {}, {"jitter": jitter}]),
+            **choose([{}, {}, {"remark": choose(["random", {"ect1": "ect0", "share": "50%"}])}]),
             **choose([{}, {}, {"at": {"0.7s": {key: changed[key]}}}]),
         }
 

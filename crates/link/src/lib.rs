@@ -15,6 +15,7 @@
 //! - [`link`]: a discipline in front of a transmitter. [`link::FifoLink`] computes the departure
 //!   time on arrival; [`link::QueueingLink`] holds packets until the transmitter is free.
 //! - [`loss`]: random loss.
+//! - [`remark`]: changes of the ECN field.
 //!
 //! The caller passes a stream of [`random`] to each component that needs random numbers.
 
@@ -23,6 +24,7 @@ pub mod loss;
 pub mod packet;
 pub mod queue;
 pub mod random;
+pub mod remark;
 pub mod ring_buffer;
 pub mod time;
 pub mod transmit;

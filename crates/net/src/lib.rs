@@ -3,7 +3,7 @@
 //! ```text
 //! send -> link -> link -> ... -> rest of the path -> delivered
 //!
-//! link: policer -> loss -> [ queue discipline | transmitter ] -> loss -> jitter -> delay
+//! link: ECN remark -> policer -> loss -> [ queue discipline | transmitter ] -> loss -> jitter -> delay
 //! ```
 //!
 //! The crate has no clock and performs no I/O: [`Network::send`] takes the current time in integer

@@ -12,6 +12,7 @@ use tcpcast_link::queue::{
     AdmitAll, AnyQueue, BufferLimits, DropReason, QueueConfig, QueueDiscipline, QueueProbe,
 };
 use tcpcast_link::random::RandomStream;
+use tcpcast_link::remark::EcnRemark;
 use tcpcast_link::transmit::{
     AnyTransmitter, ConstantRate, Policer, TokenBucketConfig, Transmitter,
 };
@@ -48,6 +49,8 @@ pub enum LinkChange {
 pub struct LinkConfig {
     /// Rate above which packets are dropped on arrival.
     pub policer: Option<TokenBucketConfig>,
+    /// Change of the ECN field of packets that enter the link.
+    pub remark: Option<EcnRemark>,
     /// Random loss before the queue or behind the transmitter.
     pub loss: Option<LinkLossState>,
     /// The queue discipline.
@@ -75,6 +78,7 @@ impl LinkConfig {
     pub fn drop_tail(rate_bps: Option<NonZeroU64>, limits: BufferLimits, delay: Nanos) -> Self {
         Self {
             policer: None,
+            remark: None,
             loss: None,
             queue: QueueConfig::DropTail,
             limits,
@@ -115,6 +119,7 @@ enum Server<T> {
 #[derive(Debug)]
 pub struct Link<T> {
     policer: Option<Policer>,
+    remark: Option<EcnRemark>,
     loss: Option<LinkLossState>,
     server: Server<T>,
     /// Whether the rate varies, so that transmission takes no time.
@@ -270,6 +275,7 @@ impl<T: Copy> Link<T> {
         };
         Self {
             policer: config.policer.map(Policer::new),
+            remark: config.remark,
             loss: config.loss,
             server,
             varies,
@@ -428,7 +434,10 @@ impl<T: Copy> Link<T> {
 
     /// Whether the link only delays packets, so that the order of their arrivals has no effect.
     pub(crate) fn only_delays(&self) -> bool {
-        let is_plain = self.policer.is_none() && self.loss.is_none() && self.jitter.is_none();
+        let is_plain = self.policer.is_none()
+            && self.remark.is_none()
+            && self.loss.is_none()
+            && self.jitter.is_none();
         is_plain && !self.changes && matches!(self.server, Server::Unlimited)
     }
 
@@ -440,6 +449,14 @@ impl<T: Copy> Link<T> {
     /// Whether packets reach the far end in the order in which they are transmitted.
     pub(crate) fn keeps_order(&self) -> bool {
         !self.changes && self.jitter.as_ref().is_none_or(|jitter| !jitter.reorder)
+    }
+
+    /// Changes the ECN field of a packet that reaches the link.
+    #[inline(always)]
+    pub(crate) fn remark_packet(&mut self, packet: &mut Packet<InTransit<T>>) {
+        if let Some(remark) = &mut self.remark {
+            packet.ecn = remark.remark(packet.ecn);
+        }
     }
 
     /// Processes a packet that reaches the link at `now`. Adds the packets that the queue drops to

@@ -479,6 +479,7 @@ impl<T: Copy> Network<T> {
         let id = LinkId(hop.link);
         let link = &mut self.links[hop.link as usize];
         self.counters[hop.counters as usize].entered.count_packet(packet.bytes);
+        link.remark_packet(packet);
         observer.on_entered(time, id, &packet.token.payload);
         if observer.loses_packet(id, &packet.token.payload) {
             return self.drop_packet(time, packet, DropCause::Random, observer);
@@ -521,6 +522,7 @@ impl<T: Copy> Network<T> {
             let id = LinkId(hop.link);
             let counters = &mut self.counters[hop.counters as usize];
             counters.entered.count_packet(packet.bytes);
+            link.remark_packet(packet);
             observer.on_entered(time, id, &packet.token.payload);
             if observer.loses_packet(id, &packet.token.payload) {
                 self.drop_packet(time, packet, DropCause::Random, observer);

@@ -57,6 +57,8 @@ pub enum StreamPurpose {
     LinkEarlyDrop = 51,
     /// Random delays behind a link of a network.
     LinkJitter = 52,
+    /// Changes of the ECN field on a link of a network.
+    LinkRemark = 54,
     /// Selection among equal routes.
     Route = 53,
     /// Gaps between the ends of OFF times of a scaled population.

@@ -20,6 +20,7 @@ from tcpcast.scenario.link import UNLIMITED, Link
 from tcpcast.scenario.loss import LossRule, RestOfRound, add_ratio_to_schema
 from tcpcast.scenario.name_patterns import Name
 from tcpcast.scenario.quantities import Duration, Rate
+from tcpcast.scenario.remark import RemarkRule
 from tcpcast.scenario.table import (
     Errors,
     Table,
@@ -124,6 +125,13 @@ class NetworkLink(Link):
         examples=[{"distribution": "exponential", "mean": "5ms"}],
         description="distribution of a random delay behind the queue; with reorder = true, "
         "packets overtake each other",
+    )
+    remark: RemarkRule | None = Field(
+        default=None,
+        examples=[{"ect1": "ect0"}],
+        description="change of the ECN field of packets that enter the link, as by a middlebox: "
+        "bleach clears it, random draws it, or a table of codepoints; with `share`, for a share of "
+        "the packets",
     )
     at: Changes = Field(
         default={},

@@ -91,13 +91,13 @@ fn hash_flow(words: &[u64]) -> u32 {
     (words.iter().fold(0, |hash, word| mix_bits(hash ^ word)) >> 32) as u32
 }
 
-/// Sets the ECN codepoint of an IP packet to CE (RFC 3168, section 5), and updates the checksum of
-/// an IPv4 header (RFC 1624, eqn. 3).
-pub fn mark_congestion_experienced(packet: &mut [u8]) {
+/// Sets the ECN codepoint of an IP packet (RFC 3168, section 5), and updates the checksum of an IPv4
+/// header (RFC 1624, eqn. 3).
+pub fn set_codepoint(packet: &mut [u8], ecn: Ecn) {
     match packet.first().map(|first| first >> 4) {
-        Some(4) if packet.len() >= IPV4_HEADER_BYTES => {
+        Some(4) if packet.len() >= IPV4_HEADER_BYTES && packet[1] & 3 != ecn as u8 => {
             let before = u16::from_be_bytes([packet[0], packet[1]]);
-            packet[1] |= 3;
+            packet[1] = packet[1] & !3 | ecn as u8;
             let after = u16::from_be_bytes([packet[0], packet[1]]);
             let sum = u16::from_be_bytes([packet[10], packet[11]]);
             let mut new = u32::from(!sum) + u32::from(!before) + u32::from(after);
@@ -105,7 +105,9 @@ pub fn mark_congestion_experienced(packet: &mut [u8]) {
             new = (new & 0xffff) + (new >> 16);
             packet[10..12].copy_from_slice(&(!(new as u16)).to_be_bytes());
         }
-        Some(6) if packet.len() >= IPV6_HEADER_BYTES => packet[1] |= 3 << 4,
+        Some(6) if packet.len() >= IPV6_HEADER_BYTES => {
+            packet[1] = packet[1] & !(3 << 4) | (ecn as u8) << 4;
+        }
         _ => {}
     }
 }
@@ -170,7 +172,7 @@ mod tests {
         for codepoint in [1, 2, 3] {
             let mut packet = segment(9, codepoint);
             assert_eq!(sum(&packet), 0xffff);
-            mark_congestion_experienced(&mut packet);
+            set_codepoint(&mut packet, Ecn::Ce);
             assert_eq!((packet[1], sum(&packet)), (3, 0xffff));
         }
     }
@@ -188,7 +190,7 @@ mod tests {
         packet[0..2].copy_from_slice(&[0x60, 0x20]);
         packet[41] = 7;
         assert_ne!(IpHeader::parse_ip(&packet).unwrap().flow, before.flow);
-        mark_congestion_experienced(&mut packet);
+        set_codepoint(&mut packet, Ecn::Ce);
         assert_eq!(packet[1], 0x30);
     }
 

@@ -11,7 +11,7 @@ mod tcp_ack;
 
 pub use packet_slab::{HEADROOM, MAX_BYTES, PacketSlab};
 
-use header::{IpHeader, mark_congestion_experienced};
+use header::{IpHeader, set_codepoint};
 use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use tcp_ack::TcpAck;
@@ -320,9 +320,7 @@ impl EmulatedPaths {
         observer: &mut impl PacketObserver,
     ) -> Option<PacketInTransit> {
         let (due, packet, ecn) = self.delivered.pop_front()?;
-        if ecn == Ecn::Ce {
-            mark_congestion_experienced(self.slab.packet_mut(packet.cell));
-        }
+        set_codepoint(self.slab.packet_mut(packet.cell), ecn);
         let direction = direction_from(&self.ports, packet.from);
         self.counters[direction].lateness.add_time(now - due);
         observer.on_deliver(now, due, &packet, self.slab.packet(packet.cell));

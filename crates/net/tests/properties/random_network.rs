@@ -9,6 +9,7 @@ use tcpcast_link::queue::{
     InServicePolicy, PieConfig, QueueConfig, RedConfig, RedUnit, TieBreakRule,
 };
 use tcpcast_link::random::{RandomSource, RandomStream};
+use tcpcast_link::remark::{EcnRemark, EcnRemarkConfig};
 use tcpcast_link::transmit::{AnyTransmitter, ConstantRate, TokenBucket, TokenBucketConfig};
 use tcpcast_link::{Ecn, NEVER, Nanos, Packet};
 use tcpcast_net::{
@@ -27,6 +28,8 @@ pub struct LinkPlan {
     pub limits: BufferLimits,
     pub tokens: bool,
     pub policed: bool,
+    /// Share of packets whose ECN field changes at random.
+    pub remark: Option<f64>,
     pub loss: Option<(f64, LossPlace)>,
     /// Maximum jitter, and whether packets overtake each other.
     pub jitter: Option<(Nanos, bool)>,
@@ -45,6 +48,10 @@ impl LinkPlan {
             let config = LinkLossConfig { model: LossModel::Bernoulli(probability), at };
             LinkLossState::new(config, RandomStream::from_seed(draws.next_bits()))
         });
+        let remark = self.remark.map(|share| {
+            let config = EcnRemarkConfig { to: None, share };
+            EcnRemark::new(config, RandomStream::from_seed(draws.next_bits()))
+        });
         let mut jitters = RandomStream::from_seed(draws.next_bits());
         let jitter = self.jitter.map(|(max, reorder)| Jitter {
             delay: Box::new(move || (jitters.draw_unit() * max as f64) as Nanos),
@@ -60,6 +67,7 @@ impl LinkPlan {
         });
         LinkConfig {
             policer: rate.filter(|_| self.policed).map(bucket),
+            remark,
             loss,
             queue: self.queue,
             limits: self.limits,
@@ -120,12 +128,16 @@ pub fn links(changing: bool) -> impl Strategy<Value = Vec<LinkPlan>> {
     let changes = prop::collection::vec(change, 0..if changing { 4 } else { 1 });
     let link = (
         (prop::option::weighted(0.7, 5_000_u64..50_000), queue(), limits),
-        (prop::bool::weighted(0.1), prop::bool::weighted(0.1)),
+        (
+            prop::bool::weighted(0.1),
+            prop::bool::weighted(0.1),
+            prop::option::weighted(0.1, 0.0..1.0),
+        ),
         (prop::option::weighted(0.2, loss), prop::option::weighted(0.2, jitter)),
         (1..10 * SECOND, changes, any::<u64>()),
     );
-    let link =
-        link.prop_map(|((rate_bps, queue, limits), (tokens, policed), (loss, jitter), rest)| {
+    let link = link.prop_map(
+        |((rate_bps, queue, limits), (tokens, policed, remark), (loss, jitter), rest)| {
             let (delay, changes, seed) = rest;
             LinkPlan {
                 rate_bps,
@@ -133,13 +145,15 @@ pub fn links(changing: bool) -> impl Strategy<Value = Vec<LinkPlan>> {
                 limits,
                 tokens,
                 policed,
+                remark,
                 loss,
                 jitter,
                 delay,
                 changes,
                 seed,
             }
-        });
+        },
+    );
     prop::collection::vec(link, 1..6)
 }
 

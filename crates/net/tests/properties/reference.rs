@@ -90,6 +90,7 @@ fn fifo_links() -> impl Strategy<Value = Vec<LinkPlan>> {
         limits: BufferLimits { packets, bytes: None, in_service: InServicePolicy::Counts },
         tokens: false,
         policed: false,
+        remark: None,
         loss: None,
         jitter: None,
         delay,

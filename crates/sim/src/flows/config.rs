@@ -11,6 +11,7 @@ use crate::traffic::{BulkStartTimes, Distribution, Traffic};
 use serde::Deserialize;
 use std::num::NonZeroU32;
 use tcpcast_link::Ecn;
+use tcpcast_link::remark::EcnRemarkConfig;
 use tcpcast_tcp::TcpConfig;
 use tcpcast_tcp::modern::ModernTcpConfig;
 
@@ -68,6 +69,8 @@ pub struct NetworkLinkConfig {
     pub limit_bytes: Option<u64>,
     /// Queue discipline.
     pub queue: disciplines::QueueConfig,
+    /// Change of the ECN field before the queue.
+    pub remark: Option<EcnRemarkConfig>,
     /// Random loss.
     pub loss: Option<LinkLossConfig>,
     /// Random delay behind the transmitter.

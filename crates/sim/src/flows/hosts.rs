@@ -2,7 +2,7 @@
 
 use super::config::FlowTraffic;
 use super::flow::{DeliveredStatistics, FlowClass, FlowEnd, ROLES};
-use super::parcel::{CLIENT, NOT_WANTED, Parcel, ParcelContent};
+use super::parcel::{CLIENT, NOT_WANTED, Parcel, ParcelContent, ecn_of};
 use super::wire::{DroppedParcel, Wire, other_end};
 use super::{FlowSimulation, FlowTimer, Timers};
 use crate::clock::{NEVER, Nanos};
@@ -11,7 +11,7 @@ use crate::probe::{Probes, SenderListener, SourceRecord};
 use crate::random::RandomSource;
 use tcpcast_link::{Ecn, Packet};
 use tcpcast_net::{DropCause, Network, RouteId};
-use tcpcast_tcp::modern::{EcnCodepoint, Segment, SegmentSink};
+use tcpcast_tcp::modern::{Segment, SegmentSink};
 use tcpcast_tcp::quic::{Datagram, DatagramSink};
 use tcpcast_tcp::{End, EndTcp, TcpEvent, TcpProbe};
 
@@ -83,11 +83,7 @@ impl FlowSink<'_> {
         } else if is_data {
             self.wire.probes.count_control_packet_sent(self.record);
         }
-        let ecn = match segment.ecn {
-            EcnCodepoint::NotCapable => Ecn::NotEct,
-            EcnCodepoint::Scalable => Ecn::Ect1,
-            EcnCodepoint::Capable | EcnCodepoint::Marked => Ecn::Ect0,
-        };
+        let ecn = ecn_of(segment.ecn);
         if self.burst.is_some() && self.extend_burst(segment, number, bytes) {
             return;
         }
@@ -224,8 +220,7 @@ impl FlowSimulation {
         for part in burst.split(payload) {
             let (index, parcel) = self.wire.parcels.add();
             *parcel = part;
-            let marked = part.segment.ecn == EcnCodepoint::Marked;
-            self.process_delivery(index, if marked { Ecn::Ce } else { Ecn::NotEct });
+            self.process_delivery(index, ecn_of(part.segment.ecn));
         }
     }
 

@@ -13,6 +13,7 @@ use crate::random::{NamedStream, RandomSource, RandomStream, StreamPurpose};
 use std::num::NonZeroU64;
 use std::sync::Arc;
 use tcpcast_link::loss::LinkLossState;
+use tcpcast_link::remark::EcnRemark;
 use tcpcast_link::transmit::{AnyTransmitter, ConstantRate};
 use tcpcast_net::{Jitter, LinkChange, LinkConfig, LinkCounters, LinkId, Network, RouteId};
 
@@ -324,8 +325,11 @@ fn link_config(
         let delay = Box::new(move || seconds_to_nanos(delay.draw_value(&mut draws)));
         Jitter { delay, reorder: jitter.reorder }
     });
+    let remark =
+        link.remark.map(|config| EcnRemark::new(config, stream(StreamPurpose::LinkRemark)));
     let mut config = LinkConfig {
         policer: link.policer,
+        remark,
         loss: link.loss.map(|loss| loss_state(loss, 0)),
         queue,
         limits: BufferLimits {

@@ -64,6 +64,28 @@ pub(crate) struct Parcel {
     pub is_delayed: bool,
 }
 
+/// Codepoint of a segment in a packet with this ECN field.
+#[inline(always)]
+fn codepoint_of(ecn: Ecn) -> EcnCodepoint {
+    match ecn {
+        Ecn::NotEct => EcnCodepoint::NotCapable,
+        Ecn::Ect1 => EcnCodepoint::Scalable,
+        Ecn::Ect0 => EcnCodepoint::Capable,
+        Ecn::Ce => EcnCodepoint::Marked,
+    }
+}
+
+/// ECN field of the packet of a segment.
+#[inline(always)]
+pub(crate) fn ecn_of(codepoint: EcnCodepoint) -> Ecn {
+    match codepoint {
+        EcnCodepoint::NotCapable => Ecn::NotEct,
+        EcnCodepoint::Scalable => Ecn::Ect1,
+        EcnCodepoint::Capable => Ecn::Ect0,
+        EcnCodepoint::Marked => Ecn::Ce,
+    }
+}
+
 /// All packets in the network.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Parcels {
@@ -119,9 +141,7 @@ impl Parcels {
     pub fn remove(&mut self, index: u32, ecn: Ecn) -> &Parcel {
         self.free.push(index);
         let parcel = &mut self.slots[index as usize];
-        if ecn == Ecn::Ce {
-            parcel.segment.ecn = EcnCodepoint::Marked;
-        }
+        parcel.segment.ecn = codepoint_of(ecn);
         parcel
     }
 

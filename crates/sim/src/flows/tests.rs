@@ -23,6 +23,7 @@ pub(super) fn link(rate_bps: u64, packets: u64, queue: QueueConfig) -> NetworkLi
         limit: Some(packets),
         limit_bytes: None,
         queue,
+        remark: None,
         loss: None,
         jitter: None,
         each: LinkInstances::All,

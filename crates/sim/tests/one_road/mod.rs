@@ -70,6 +70,7 @@ fn delay_link(delay: Nanos) -> NetworkLinkConfig {
         limit: None,
         limit_bytes: None,
         queue: disciplines::QueueConfig::DropTail,
+        remark: None,
         loss: None,
         jitter: None,
         each: LinkInstances::All,

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from tcpcast.scenario.links import Change, NetworkLink
     from tcpcast.scenario.loss import Loss
     from tcpcast.scenario.network import Network
+    from tcpcast.scenario.remark import Remark
     from tcpcast.scenario.tcp import Tcp
 
 SIZE_BOUNDS = (2, 6, 14, 30, 62, 128, 256, 512, 1024, 2048, 4096)
@@ -206,6 +207,7 @@ def _link_config(
         "limit_bytes": int(link.buffer.amount) if in_bytes else None,
         "queue": discipline_config(scenario, link),
         "loss": None if isinstance(link.loss, RestOfRound) else link_loss_config(link),
+        "remark": _remark_config(link.remark),
         "jitter": jitter_config(link.jitter),
         "each": each,
         "changes": [
@@ -315,6 +317,12 @@ def _writing_config(group: Population) -> Config | None:
     if writes is None:
         return None
     return {"size": writes.size.parameters(), "gap": writes.gap.parameters()}
+
+
+def _remark_config(remark: Remark | None) -> Config | None:
+    if remark is None:
+        return None
+    return {"to": None if remark.to is None else list(remark.to), "share": remark.share}
 
 
 def jitter_config(jitter: Jitter | None) -> Config | None:
