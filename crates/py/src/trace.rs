@@ -300,6 +300,9 @@ const COUNTS: &[NamedColumn<DirectionRow, u64>] = &[
     ("super_segments", |row| row.direction.counts.super_segments),
     ("fragments", |row| row.direction.counts.fragments),
     ("ce_marks", |row| row.direction.counts.ce_marks),
+    ("ce_bytes", |row| row.direction.counts.ce_bytes),
+    ("reported_ce_packets", |row| row.direction.counts.reported_ce_packets),
+    ("reported_ce_bytes", |row| row.direction.counts.reported_ce_bytes),
     ("ecn_echoes", |row| row.direction.counts.ecn_echoes),
     ("window_reductions", |row| row.direction.counts.window_reductions),
     ("acks", |row| row.direction.counts.acks),
@@ -391,6 +394,7 @@ const FLAGS: &[NamedColumn<DirectionRow, bool>] = &[
     ("sack", |row| row.direction.options.sack),
     ("timestamps", |row| row.direction.options.timestamps),
     ("ecn", |row| row.direction.options.ecn),
+    ("accurate_ecn", |row| row.direction.options.accurate_ecn),
     ("rtt_withheld", |row| row.direction.rtt.withheld),
     ("rtt_too_short", |row| row.direction.rtt.too_short),
 ];

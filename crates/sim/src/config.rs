@@ -252,6 +252,7 @@ impl RunConfig {
                 packets: tcp.receiver_window,
                 sack: modern.is_some_and(|modern| modern.stack.detection.uses_sack()),
                 ecn: modern.is_some_and(|modern| modern.stack.ecn),
+                accurate_ecn: false,
                 added: (!tcp.has_handshake()).then_some(added),
             }
         };

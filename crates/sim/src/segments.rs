@@ -88,7 +88,7 @@ impl SegmentsInFlight {
     /// Header of a packet in flight, as captures show it.
     pub(crate) fn captured_header(&self, packet: &Packet) -> CapturedHeader {
         let SegmentInFlight { segment, serial, .. } = &self.slots[packet.label().index()];
-        CapturedHeader::new(segment, packet.label(), *serial)
+        CapturedHeader::new(segment, packet.label().ecn() as u8, *serial)
     }
 
     /// Number of segments in flight.

@@ -42,6 +42,13 @@ impl Flags {
     }
 }
 
+impl Segment {
+    /// The field ACE of accurate ECN: RFC 9768, section 3.2.2.
+    pub(crate) fn ace(&self) -> u8 {
+        u8::from(self.ae) << 2 | self.flags.0 >> 6
+    }
+}
+
 /// Maximum number of SACK blocks that fit into the options.
 pub const MAX_SACK_BLOCKS: usize = 4;
 
@@ -60,6 +67,8 @@ pub struct Options {
     pub sack_blocks: u8,
     /// Timestamps: value and echo reply.
     pub timestamps: Option<(u32, u32)>,
+    /// Bytes received with CE, modulo 2^24: the option of accurate ECN (RFC 9768).
+    pub ce_bytes: Option<u32>,
     /// True if the options are truncated or malformed, so that absent options may have been sent.
     pub cut: bool,
 }
@@ -91,6 +100,8 @@ pub struct Segment {
     pub acknowledgement: u32,
     /// Flags.
     pub flags: Flags,
+    /// The flag AE of accurate ECN.
+    pub ae: bool,
     /// Window as sent, without scaling.
     pub window: u16,
     /// Options.

@@ -20,6 +20,8 @@ const WINDOW_SCALE: u8 = 3;
 const SACK_PERMITTED: u8 = 4;
 const SACK: u8 = 5;
 const TIMESTAMPS: u8 = 8;
+/// Accurate ECN with the bytes of ECT(1) first: RFC 9768, section 3.2.3.
+const ACCURATE_ECN_1: u8 = 174;
 const PROTOCOL_TCP: u8 = 6;
 const TIME_TO_LIVE: u8 = 64;
 
@@ -43,6 +45,9 @@ pub struct TcpOptions {
     pub sacks: [(u32, u32); 4],
     /// Number of SACK blocks; at most three with timestamps.
     pub blocks: u8,
+    /// Accurate ECN: number of fields, and bytes received with ECT(1), with CE and with ECT(0),
+    /// modulo 2^24.
+    pub accurate_ecn: Option<(u8, [u32; 3])>,
     /// Options of a SYN.
     pub syn: Option<SynOptions>,
 }
@@ -69,6 +74,13 @@ impl TcpOptions {
                 bytes.extend(start.to_be_bytes().iter().chain(&end.to_be_bytes()));
             }
         }
+        if let Some((fields, counters)) = self.accurate_ecn {
+            bytes.extend([ACCURATE_ECN_1, 2 + 3 * fields]);
+            for counter in &counters[..usize::from(fields)] {
+                bytes.extend(&counter.to_be_bytes()[1..]);
+            }
+            bytes.resize(bytes.len().next_multiple_of(4), NO_OPERATION);
+        }
         bytes
     }
 }
@@ -94,6 +106,8 @@ pub struct ZeroPayloadSegment {
     pub acknowledgement: u32,
     /// Flags.
     pub flags: u8,
+    /// The flag AE of accurate ECN.
+    pub ae: bool,
     /// Window, unscaled.
     pub window: u16,
     /// Bytes of payload, at most 65,495 minus the options.
@@ -124,7 +138,7 @@ impl ZeroPayloadSegment {
         bytes[22..24].copy_from_slice(&self.destination_port.to_be_bytes());
         bytes[24..28].copy_from_slice(&self.sequence.to_be_bytes());
         bytes[28..32].copy_from_slice(&self.acknowledgement.to_be_bytes());
-        bytes[32] = ((bytes.len() - 20) as u8 / 4) << 4;
+        bytes[32] = ((bytes.len() - 20) as u8 / 4) << 4 | u8::from(self.ae);
         bytes[33] = self.flags;
         bytes[34..36].copy_from_slice(&self.window.to_be_bytes());
         let pseudo = sum_words(&bytes[12..20])

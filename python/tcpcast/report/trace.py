@@ -272,7 +272,8 @@ def _tcp_options_text(row: Row) -> str:
     scale = row["window_scale"]
     if _is_known(scale) or _is_known(row["w_max_pkts"]):
         parts.append(f"window scale {scale:.0f}" if _is_known(scale) else "no window scaling")
-    named = {"sack": "SACK", "timestamps": "timestamps", "ecn": "ECN"}
+    ecn = "accurate ECN" if row["accurate_ecn"] else "ECN"
+    named = {"sack": "SACK", "timestamps": "timestamps", "ecn": ecn}
     return ", ".join(parts + [("" if row[key] else "no ") + name for key, name in named.items()])
 
 

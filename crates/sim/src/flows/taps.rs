@@ -6,7 +6,7 @@
 use super::config::{FlowClassConfig, FlowTcp, NetworkConfig};
 use super::flow::data_ends;
 use super::links::unloaded_rtt;
-use super::parcel::{CLIENT, Parcel, ParcelContent, SERVER};
+use super::parcel::{CLIENT, Parcel, ParcelContent, SERVER, ecn_of};
 use super::wire::{Wire, other_end};
 use crate::clock::Nanos;
 use crate::packet::{Packet, PacketKind, PacketLabel};
@@ -126,6 +126,7 @@ impl NetworkConfig {
                 packets: class.tcp.as_ref().map_or(u32::MAX, max_window),
                 sack: tcp.is_some_and(|tcp| tcp.stack.detection.uses_sack()),
                 ecn: tcp.is_some_and(|tcp| tcp.stack.ecn),
+                accurate_ecn: tcp.is_some_and(|tcp| tcp.stack.accurate_ecn),
                 added: (!has_handshake).then_some(UnloadedHandshakeTimes { rtt, forward, back }),
             }
         };
@@ -212,7 +213,8 @@ impl Wire {
         let shown = if counts_packets {
             CapturedHeader::of_serial(parcel.serial)
         } else {
-            CapturedHeader::new(&parcel.segment, label, parcel.serial)
+            let codepoint = if marked { Ecn::Ce } else { ecn_of(parcel.segment.ecn) };
+            CapturedHeader::new(&parcel.segment, codepoint as u8, parcel.serial)
         };
         let reported_until = self.now.saturating_sub(taps.max_delay);
         self.probes.pass_to_captures(tap, class, at, &packet, shown, reported_until);

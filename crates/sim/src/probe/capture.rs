@@ -69,8 +69,10 @@ pub struct ConnectionProperties {
     pub packets: u32,
     /// True if both ends permit SACK.
     pub sack: bool,
-    /// True if the connections offer ECN.
+    /// True if the connections offer ECN, and accurate ECN.
     pub ecn: bool,
+    /// See `ecn`.
+    pub accurate_ecn: bool,
     /// Handshake that the capture adds to each connection; `None` if the run simulates handshakes.
     pub added: Option<UnloadedHandshakeTimes>,
 }
@@ -99,6 +101,8 @@ pub struct CapturedHeader {
     pub window: Option<u32>,
     /// Flags other than ACK.
     pub flags: u8,
+    /// The flag AE of accurate ECN.
+    pub ae: bool,
     /// ECN codepoint of the IP header (RFC 3168, section 5).
     pub codepoint: u8,
     /// IP identification.
@@ -112,7 +116,7 @@ impl CapturedHeader {
     }
 
     /// Header of a segment, with the ECN codepoint at the point of capture.
-    pub(crate) fn new(segment: &Segment, label: PacketLabel, serial: u16) -> Self {
+    pub(crate) fn new(segment: &Segment, codepoint: u8, serial: u16) -> Self {
         let flag = |is_set: bool, flag: u8| if is_set { flag } else { 0 };
         let Segment { flags, options, .. } = segment;
         let mut sacks = [(0, 0); SackBlocks::MAX_BLOCKS];
@@ -123,6 +127,7 @@ impl CapturedHeader {
             timestamps: options.timestamps.map(|stamps| (stamps.value, stamps.echo)),
             sacks,
             blocks: options.sacks.as_slice().len() as u8,
+            accurate_ecn: options.accurate_ecn.map(|option| (option.fields, option.bytes)),
             ..TcpOptions::default()
         };
         Self {
@@ -134,7 +139,8 @@ impl CapturedHeader {
                 | flag(flags.ece, ECE)
                 | flag(flags.cwr, CWR)
                 | flag(flags.psh, PSH),
-            codepoint: label.ecn() as u8,
+            ae: flags.ae,
+            codepoint,
             serial,
         }
     }
@@ -265,7 +271,7 @@ impl SegmentWriter {
         packet: &Packet,
         shown: CapturedHeader,
     ) -> Option<[PacketAtTap; 3]> {
-        let ConnectionProperties { added, ecn, .. } = self.classes[class];
+        let ConnectionProperties { added, ecn, accurate_ecn, .. } = self.classes[class];
         let UnloadedHandshakeTimes { rtt, forward, back } = added?;
         let source = packet.source() as usize;
         if self.newest.len() <= source {
@@ -280,8 +286,15 @@ impl SegmentWriter {
             let label = PacketLabel::new(kind, 0);
             let packet = Packet::new(packet.source(), packet.connection(), number, label);
             let options = TcpOptions { timestamps, ..TcpOptions::default() };
-            let flags = if ecn && number == 0 { ECE } else { 0 };
-            (packet, CapturedHeader { options, flags, ..CapturedHeader::default() })
+            // RFC 3168, section 6.1.1; RFC 9768, section 3.1.1.
+            let (flags, ae) = match (kind, number) {
+                _ if !ecn => (0, false),
+                (PacketKind::Ack, 0) => (ECE | CWR, accurate_ecn),
+                _ if accurate_ecn => (CWR, false),
+                (_, 0) => (ECE, false),
+                _ => (0, false),
+            };
+            (packet, CapturedHeader { options, flags, ae, ..CapturedHeader::default() })
         };
         // Timestamps count milliseconds.
         let before = |value: u32, time| value.wrapping_sub((time / MILLISECOND) as u32);
@@ -328,6 +341,7 @@ fn build_segment(packet: &Packet, shown: &CapturedHeader, payload: u32) -> ZeroP
     let common = ZeroPayloadSegment {
         identification: shown.serial,
         flags: ACK | shown.flags,
+        ae: shown.ae,
         codepoint: shown.codepoint,
         options: shown.options,
         ..ZeroPayloadSegment::default()
@@ -362,19 +376,13 @@ fn min_window_scale(window: u32) -> u8 {
     (0..14).find(|shift| window.div_ceil(1 << shift) <= 65_535).unwrap_or(14)
 }
 
-/// Turns the segment of packet 0 into a SYN or SYN-ACK without data. ECE marks a SYN that offers ECN,
-/// and a SYN-ACK that accepts it (RFC 3168, section 6.1.1).
+/// Turns the segment of packet 0 into a SYN or SYN-ACK without data.
 fn turn_into_syn(segment: &mut ZeroPayloadSegment, kind: PacketKind) {
     let is_syn_ack = kind != PacketKind::Ack;
     segment.sequence = 0;
     segment.acknowledgement = u32::from(is_syn_ack);
-    let uses_ecn = segment.flags & ECE != 0;
     let kind = if is_syn_ack { SYN | ACK } else { SYN };
-    segment.flags = match (uses_ecn, is_syn_ack) {
-        (false, _) => kind,
-        (true, false) => kind | ECE | CWR,
-        (true, true) => kind | ECE,
-    };
+    segment.flags = kind | segment.flags & (ECE | CWR);
     segment.payload = 0;
 }
 
@@ -422,6 +430,7 @@ mod tests {
             packets,
             sack: false,
             ecn: false,
+            accurate_ecn: false,
             added: None,
         };
         vec![of(1500, 10), of(540, 2)]
@@ -503,6 +512,7 @@ mod tests {
             packets: 200,
             sack: true,
             ecn: false,
+            accurate_ecn: false,
             added: None,
         };
         capture.start_writing_to(Box::new(file.clone()), vec![class]).unwrap();
@@ -538,6 +548,7 @@ mod tests {
             packets: 100,
             sack: false,
             ecn: true,
+            accurate_ecn: false,
             added,
         };
         capture.start_writing_to(Box::new(file.clone()), vec![class]).unwrap();

@@ -68,6 +68,7 @@ impl Driver {
             sequence: own,
             acknowledgement: other,
             flags,
+            ae: false,
             window: if window < 16 { 0 } else { u16::from(window) << 8 },
             options: options(flags, other, clock, sack),
             fragment: false,

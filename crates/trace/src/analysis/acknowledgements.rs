@@ -39,6 +39,20 @@ struct AckedData {
     unseen: bool,
 }
 
+/// Last values of accurate ECN.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ReportedMarks {
+    ace: u8,
+    bytes: u32,
+}
+
+impl Default for ReportedMarks {
+    /// Initial values: RFC 9768, section 3.2.
+    fn default() -> Self {
+        Self { ace: 5, bytes: 0 }
+    }
+}
+
 impl Flow {
     /// Processes a segment from the receiver of the data.
     #[inline]
@@ -108,10 +122,36 @@ impl Flow {
 
     #[inline]
     fn count_ecn_echo(&mut self, segment: &Segment) {
+        if self.negotiated.accurate_ecn {
+            return self.count_reported_marks(segment);
+        }
         // In a SYN, the flag only offers or accepts ECN (RFC 3168, section 6.1.1).
         if segment.flags.contains_any(Flags::ECE) && !segment.flags.contains_any(Flags::SYN) {
             self.counts.ecn_echoes += 1;
             self.on_ecn_reaction();
+        }
+    }
+
+    /// Counts the marks that accurate ECN reports: RFC 9768, section 3.2. Before data was sent, the
+    /// field answers the handshake.
+    fn count_reported_marks(&mut self, segment: &Segment) {
+        if segment.flags.contains_any(Flags::SYN) || self.counts.data_packets == 0 {
+            return;
+        }
+        let packets = segment.ace().wrapping_sub(self.reported_marks.ace) & 7;
+        self.reported_marks.ace = segment.ace();
+        if packets > 0 {
+            self.counts.reported_ce_packets += u64::from(packets);
+            self.counts.ecn_echoes += 1;
+            self.on_ecn_reaction();
+        }
+        if let Some(bytes) = segment.options.ce_bytes {
+            let added = bytes.wrapping_sub(self.reported_marks.bytes) & 0xff_ffff;
+            // An acknowledgement that was overtaken reports less.
+            if added < 1 << 23 {
+                self.reported_marks.bytes = bytes;
+                self.counts.reported_ce_bytes += u64::from(added);
+            }
         }
     }
 

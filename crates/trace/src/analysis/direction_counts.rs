@@ -52,7 +52,14 @@ pub struct DirectionCounts {
     pub fragments: u64,
     /// Packets with the mark *congestion experienced*.
     pub ce_marks: u64,
-    /// Acknowledgements of this direction with the ECN echo flag, without SYNs.
+    /// Payload bytes of packets with this mark.
+    pub ce_bytes: u64,
+    /// Packets and bytes with this mark that accurate ECN reports.
+    pub reported_ce_packets: u64,
+    /// See `reported_ce_packets`; from the option.
+    pub reported_ce_bytes: u64,
+    /// Acknowledgements of this direction with the ECN echo flag, without SYNs; with accurate ECN,
+    /// those that report marks.
     pub ecn_echoes: u64,
     /// Segments with the flag *congestion window reduced*, without SYNs.
     pub window_reductions: u64,

@@ -1,5 +1,6 @@
 //! Analysis of the data that one end sends.
 
+use super::acknowledgements::ReportedMarks;
 use super::direction_counts::DirectionCounts;
 use super::direction_stats::{DirectionStats, EventQuota};
 use super::flight::{OverlappedBytesHistory, SegmentsInFlight, SentRange};
@@ -67,6 +68,8 @@ pub(super) struct Gap {
 pub(crate) struct Flow {
     pub(crate) counts: DirectionCounts,
     pub(crate) announced: AnnouncedOptions,
+    /// Last values of accurate ECN from the receiver.
+    pub(super) reported_marks: ReportedMarks,
     pub(crate) negotiated: NegotiatedOptions,
     pub(crate) isn: Option<u32>,
     pub(super) initialised: bool,
@@ -185,8 +188,12 @@ impl Flow {
         if segment.fragment || segment.ecn == 3 {
             counts.fragments += u64::from(segment.fragment);
             counts.ce_marks += u64::from(segment.ecn == 3);
+            counts.ce_bytes += u64::from(segment.payload) * u64::from(segment.ecn == 3);
         }
-        if segment.flags.contains_any(Flags::CWR) && !segment.flags.contains_any(Flags::SYN) {
+        if segment.flags.contains_any(Flags::CWR)
+            && !segment.flags.contains_any(Flags::SYN)
+            && !self.negotiated.accurate_ecn
+        {
             counts.window_reductions += 1;
             self.on_ecn_reaction();
         }
@@ -220,13 +227,19 @@ impl Flow {
     fn process_syn(&mut self, segment: &Segment) {
         let options = &segment.options;
         self.isn = Some(segment.sequence);
+        // RFC 9768, table 2.
+        let accurate_ecn = match segment.flags.contains_any(Flags::ACK) {
+            true => matches!(segment.ace(), 2 | 3 | 4 | 6),
+            false => segment.ace() == 7,
+        };
         self.anchored = true;
         self.announced = AnnouncedOptions {
             mss: options.mss.or(self.announced.mss),
             window_scale: options.window_scale.or(self.announced.window_scale),
             sack: options.sack_permitted || self.announced.sack,
             timestamps: options.timestamps.is_some() || self.announced.timestamps,
-            ecn: segment.flags.contains_any(Flags::ECE),
+            ecn: segment.flags.contains_any(Flags::ECE) || accurate_ecn,
+            accurate_ecn,
             complete: !options.cut,
         };
         let start = unwrap_near(self.next, segment.sequence);

@@ -13,6 +13,8 @@ pub struct AnnouncedOptions {
     pub timestamps: bool,
     /// The end supports ECN.
     pub ecn: bool,
+    /// The end supports accurate ECN feedback (RFC 9768).
+    pub accurate_ecn: bool,
     /// True if the SYN was captured completely; if not, absent options may still have been
     /// negotiated.
     pub complete: bool,
@@ -47,6 +49,7 @@ impl AnnouncedOptions {
             sack: both(|end| end.sack),
             timestamps: both(|end| end.timestamps),
             ecn: both(|end| end.ecn),
+            accurate_ecn: both(|end| end.accurate_ecn),
             complete: (!syn || sends.complete) && (!answer || takes.complete),
         }
     }
@@ -61,6 +64,8 @@ pub(crate) struct NegotiatedOptions {
     pub(super) lacks_sack: bool,
     /// Largest segment that the receiver accepts.
     pub(super) mss: Option<u16>,
+    /// Both ends support accurate ECN.
+    pub(super) accurate_ecn: bool,
 }
 
 impl NegotiatedOptions {
@@ -84,6 +89,7 @@ impl NegotiatedOptions {
             },
             lacks_sack: lacks(syn, sends) || lacks(answer, takes),
             mss: takes.mss,
+            accurate_ecn: syn && answer && sends.accurate_ecn && takes.accurate_ecn,
         }
     }
 }

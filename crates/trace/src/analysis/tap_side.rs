@@ -233,6 +233,7 @@ mod tests {
                 sequence: 0,
                 acknowledgement: 0,
                 flags: Flags(Flags::ACK),
+                ae: false,
                 window: 100,
                 options: Options { timestamps: Some(timestamps), ..Options::default() },
                 fragment: false,

@@ -63,6 +63,7 @@ fn segment(data: bool, number: u32, payload: u32, id: u16) -> Segment {
         sequence: if data { number } else { 1 },
         acknowledgement: if data { 1 } else { number },
         flags: Flags(Flags::ACK),
+        ae: false,
         window: 1000,
         options: Options::default(),
         fragment: false,

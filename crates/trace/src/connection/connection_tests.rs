@@ -63,6 +63,7 @@ impl Trace {
             sequence: self.isn[from].wrapping_add(1),
             acknowledgement: self.isn[1 - from].wrapping_add(1),
             flags: ACK,
+            ae: false,
             window: self.window,
             options,
             fragment: false,

@@ -34,6 +34,9 @@ const ECN: u8 = 0x03;
 const HAS_TIMESTAMPS: u8 = 0x04;
 const HAS_IP_ID: u8 = 0x08;
 const HAS_RARE: u8 = 0x10;
+const AE: u8 = 0x20;
+/// With rare fields only.
+const HAS_CE_BYTES: u8 = 0x40;
 
 /// Bits of the rare fields; the lowest bits hold the number of SACK blocks.
 const BLOCKS: u8 = 0x07;
@@ -234,19 +237,28 @@ impl PreviousSegmentFields {
 /// Returns the `marks` byte of a segment.
 #[inline(always)]
 fn presence_marks(segment: &Segment) -> u8 {
-    let Options { timestamps, sack_blocks, cut, mss, window_scale, sack_permitted, .. } =
-        segment.options;
+    let Options {
+        timestamps, sack_blocks, cut, mss, window_scale, sack_permitted, ce_bytes, ..
+    } = segment.options;
     let mark = |has, mark| if has { mark } else { 0 };
     let opening = mss.is_some() | window_scale.is_some() | sack_permitted;
-    let few = (sack_blocks != 0) | cut | segment.fragment | (segment.ecn > ECN) | opening;
+    let few = (sack_blocks != 0)
+        | cut
+        | segment.fragment
+        | (segment.ecn > ECN)
+        | opening
+        | ce_bytes.is_some();
     segment.ecn & ECN
         | mark(timestamps.is_some(), HAS_TIMESTAMPS)
         | mark(segment.ip_id.is_some(), HAS_IP_ID)
+        | mark(segment.ae, AE)
+        | mark(ce_bytes.is_some(), HAS_CE_BYTES)
         | mark(few, HAS_RARE)
 }
 
 fn write_optional_fields(entry: &mut LongSegmentForm, segment: &Segment) {
-    let Options { mss, window_scale, sack_permitted, sack, sack_blocks, cut, .. } = segment.options;
+    let Options { mss, window_scale, sack_permitted, sack, sack_blocks, cut, ce_bytes, .. } =
+        segment.options;
     let blocks = usize::from(sack_blocks).min(MAX_SACK_BLOCKS);
     let mark = |has, mark| if has { mark } else { 0 };
     let has = blocks as u8
@@ -262,6 +274,10 @@ fn write_optional_fields(entry: &mut LongSegmentForm, segment: &Segment) {
     for (left, right) in &sack[..blocks] {
         entry.put_word(*left);
         entry.put_word(*right);
+    }
+    if let Some(bytes) = ce_bytes {
+        let [low, middle, high, _] = bytes.to_le_bytes();
+        entry.put([low, middle, high]);
     }
 }
 
@@ -366,7 +382,7 @@ impl SegmentDecoder<'_> {
             ..EMPTY_SEGMENT
         };
         if marks & HAS_RARE != 0 {
-            self.decode_optional_fields(&mut segment);
+            self.decode_optional_fields(&mut segment, marks);
         }
         self.previous[from] = PreviousSegmentFields {
             value,
@@ -393,7 +409,7 @@ impl SegmentDecoder<'_> {
         u32::from_le_bytes(self.take_bytes())
     }
 
-    fn decode_optional_fields(&mut self, segment: &mut Segment) {
+    fn decode_optional_fields(&mut self, segment: &mut Segment, marks: u8) {
         let [has, ecn] = self.take_bytes();
         segment.ecn = ecn;
         segment.ip_bytes = self.take_word();
@@ -407,6 +423,10 @@ impl SegmentDecoder<'_> {
         for block in &mut options.sack[..usize::from(options.sack_blocks)] {
             *block = (self.take_word(), self.take_word());
         }
+        options.ce_bytes = (marks & HAS_CE_BYTES != 0).then(|| {
+            let [low, middle, high] = self.take_bytes();
+            u32::from_le_bytes([low, middle, high, 0])
+        });
     }
 }
 
@@ -415,6 +435,7 @@ impl PreviousSegmentFields {
     #[inline(always)]
     fn fill_optional_fields(&self, segment: &mut Segment) {
         segment.ip_id = (self.marks & HAS_IP_ID != 0).then_some(self.ip_id);
+        segment.ae = self.marks & AE != 0;
         let timestamps = (self.value, self.echo);
         segment.options.timestamps = (self.marks & HAS_TIMESTAMPS != 0).then_some(timestamps);
     }
@@ -438,9 +459,12 @@ mod tests {
             window_scale in prop::option::weighted(0.2, 0_u8..15),
             sack_permitted in prop::bool::weighted(0.2),
             cut in prop::bool::weighted(0.2),
+            ce_bytes in prop::option::of(0_u32..1 << 24),
         ) -> Options {
             let mut options =
-                Options { mss, window_scale, sack_permitted, timestamps, cut, ..Options::default() };
+                Options {
+                    mss, window_scale, sack_permitted, timestamps, cut, ce_bytes, ..Options::default()
+                };
             options.sack_blocks = sack.len() as u8;
             options.sack[..sack.len()].copy_from_slice(&sack);
             options
@@ -456,13 +480,13 @@ mod tests {
             (window, flags, ecn) in (0_u16..3, any::<u8>(), prop_oneof![0_u8..4, any::<u8>()]),
             headers in prop_oneof![Just(40_u32), Just(52), any::<u32>()],
             options in prop_oneof![Just(Options::default()), options()],
-            fragment in prop::bool::weighted(0.1),
+            (fragment, ae) in (prop::bool::weighted(0.1), any::<bool>()),
         ) -> (usize, Segment) {
             let ip_bytes = payload.wrapping_add(headers);
             let flags = Flags(flags);
             (from, Segment {
                 time, sequence, acknowledgement, payload, ip_id, window, flags, ecn, ip_bytes,
-                options, fragment, ..EMPTY_SEGMENT
+                options, fragment, ae, ..EMPTY_SEGMENT
             })
         }
     }

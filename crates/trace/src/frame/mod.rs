@@ -50,6 +50,7 @@ pub(crate) const EMPTY_SEGMENT: Segment = Segment {
     sequence: 0,
     acknowledgement: 0,
     flags: Flags(0),
+    ae: false,
     window: 0,
     options: NO_OPTIONS,
     fragment: false,
@@ -62,6 +63,7 @@ const NO_OPTIONS: Options = Options {
     sack: [(0, 0); crate::segment::MAX_SACK_BLOCKS],
     sack_blocks: 0,
     timestamps: None,
+    ce_bytes: None,
     cut: false,
 };
 

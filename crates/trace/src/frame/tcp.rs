@@ -31,6 +31,7 @@ pub(super) fn dissect_tcp(
     segment.sequence = u32_at(header, 4);
     segment.acknowledgement = u32_at(header, 8);
     segment.flags = Flags(header[13]);
+    segment.ae = header[12] & 1 != 0;
     segment.window = u16_at(header, 14);
     segment.payload = length - header_length as u32;
     let kept = &bytes[MIN_TCP_HEADER..header_length.min(bytes.len())];

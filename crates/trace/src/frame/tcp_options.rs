@@ -10,6 +10,9 @@ const WINDOW_SCALE: u8 = 3;
 const SACK_PERMITTED: u8 = 4;
 const SACK: u8 = 5;
 const TIMESTAMPS: u8 = 8;
+/// Accurate ECN, with the bytes of ECT(0) first, and with those of ECT(1) first: RFC 9768.
+const ACCURATE_ECN_0: u8 = 172;
+const ACCURATE_ECN_1: u8 = 174;
 
 /// Maximum window shift, RFC 7323, section 2.3.
 const MAX_SHIFT: u8 = 14;
@@ -73,7 +76,14 @@ fn parse_option(options: &mut Options, kind: u8, value: &[u8], syn: bool) -> boo
             return size % 8 == 0;
         }
         (TIMESTAMPS, 8) => options.timestamps = Some((u32_at(value, 0), u32_at(value, 4))),
-        (MSS | WINDOW_SCALE | SACK_PERMITTED | TIMESTAMPS, _) => return false,
+        (ACCURATE_ECN_0 | ACCURATE_ECN_1, 0 | 3) => {}
+        // In both orders, the second field counts the bytes with CE.
+        (ACCURATE_ECN_0 | ACCURATE_ECN_1, 6 | 9) => {
+            options.ce_bytes = Some(u32::from_be_bytes([0, value[3], value[4], value[5]]));
+        }
+        (MSS | WINDOW_SCALE | SACK_PERMITTED | TIMESTAMPS | ACCURATE_ECN_0 | ACCURATE_ECN_1, _) => {
+            return false;
+        }
         _ => {}
     }
     true
@@ -113,6 +123,16 @@ mod tests {
         assert_eq!(options.sack[..2], [(10, 20), (30, 40)]);
         assert_eq!(options.timestamps, Some((1, 2)));
         assert!(!options.cut);
+    }
+
+    #[test]
+    fn read_parses_both_orders_of_accurate_ecn() {
+        for kind in [172, 174] {
+            let bytes = [kind, 11, 0, 0, 1, 1, 2, 3, 0, 0, 1, 1];
+            assert_eq!(read_complete(&bytes, false).ce_bytes, Some(0x01_02_03));
+            assert_eq!(read_complete(&[kind, 5, 0, 0, 1, 1, 1, 1], false), NO_OPTIONS);
+            assert!(read_complete(&[kind, 7, 0, 0, 1, 1, 1, 1], false).cut);
+        }
     }
 
     #[test]

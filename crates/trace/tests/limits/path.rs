@@ -129,6 +129,7 @@ impl Capture {
             sequence: 1,
             acknowledgement: 1,
             flags: Flags(Flags::ACK),
+            ae: false,
             window: self.window,
             options: Options::default(),
             fragment: false,

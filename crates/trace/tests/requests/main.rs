@@ -79,6 +79,7 @@ impl Talk {
             sequence,
             acknowledgement: ack,
             flags: Flags(flags),
+            ae: false,
             window: self.window,
             options: Options { mss, ..Options::default() },
             fragment: false,
