@@ -96,7 +96,7 @@ def test_the_fields_are_written_as_typed() -> None:
     for remark in ("bleach", "random", {"ect1": "ect0"}, share, {"kind": "random", "share": "5%"}):
         tables["link"]["line"]["remark"] = remark
         assert Scenario.from_dict(tables).resolved()["link"]["line"]["remark"] == remark
-    for remark, problem in (
+    for wrong, problem in (
         ("blech", '"blech" is not a change of the ECN field; use "bleach", "random" or'),
         ({"ect2": "ect0"}, '"ect2" is not an ECN codepoint; use "not-ect", "ect1", "ect0", "ce"'),
         ({"ect1": 7}, "7 is not an ECN codepoint"),
@@ -105,7 +105,7 @@ def test_the_fields_are_written_as_typed() -> None:
         ({"ce": "ect0", "share": "0%"}, "a share of 0 changes nothing"),
         (3, "3 is not a change of the ECN field"),
     ):
-        tables["link"]["line"]["remark"] = remark
+        tables["link"]["line"]["remark"] = wrong
         with pytest.raises(ScenarioError) as error:
             Scenario.from_dict(tables)
         assert str(error.value).startswith("link.line.remark: ")

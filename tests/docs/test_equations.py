@@ -11,6 +11,7 @@ from tcpcast.models import (
     cubic,
     engset,
     erlang,
+    l4s,
     local_loop,
     mathis,
     parallel,
@@ -88,6 +89,26 @@ def test_cubic_and_bbr_match_documented_equations(p: float, max_window: float) -
     share = 1 - max(0, 0.5 - link * RTT / (2 * buffer) - 4 * flows / buffer)
     competing = bbr.bbr_bound(**path, buffer_pkts=buffer, with_loss_based_flows=True)
     assert competing.rate_pps == pytest.approx(link * (1 - p) * share / flows)
+
+
+@pytest.mark.parametrize("rtt", [0.005, 0.08])
+@pytest.mark.parametrize("p", LOSSES)
+def test_prague_and_coupled_share_match_documented_equations(p: float, rtt: float) -> None:
+    rate = (1 + sqrt(3)) / (p * max(rtt, 0.025))
+    assert l4s.prague_rate_pps(rtt_s=rtt, mark_ratio=p) == pytest.approx(rate)
+    low, high = l4s.prague_step_mark_ratio_bounds(window_pkts=2 / p)
+    assert (low, high) == (pytest.approx(p), pytest.approx(sqrt(p)))
+    k, scalable, classic = 1.5, 3, 2
+    of_prague = scalable * (1 + sqrt(3)) / (k * max(rtt, 0.025))
+    of_others = classic * sqrt(3 / 2) / RTT
+    share = l4s.coupled_share(
+        scalable_rtt_s=rtt,
+        classic_rtt_s=RTT,
+        coupling=k,
+        scalable_flows=scalable,
+        classic_flows=classic,
+    )
+    assert share == pytest.approx(of_prague / (of_prague + of_others))
 
 
 @pytest.mark.parametrize("n", [1, 4, 30])
