@@ -631,7 +631,7 @@ def rates(minimum: int, maximum: int) -> st.SearchStrategy[int | None]:
 
 def link(rate_bps: int | None, **changes: Any) -> dict[str, Any]:
     """Return a link of a native input."""
-    plain = {
+    plain: dict[str, Any] = {
         "rate": {"constant": rate_bps},
         "policer": None,
         "delay_ns": 0,

@@ -479,7 +479,8 @@ class Tcp(Table):
     @property
     def is_external(self) -> bool:
         """Whether the congestion control is a registered class of Python."""
-        return self.is_modern and MODERN_STACKS[self.stack].external is not None
+        stack = MODERN_STACKS.get(self.stack)
+        return stack is not None and stack.external is not None
 
     @property
     def control(self) -> str:

@@ -391,7 +391,7 @@ def _hop_config(scenario: Scenario, hop: Hop, scale: NetworkScale) -> Config:
 def _tcp_config(group: Population) -> Config:
     tcp, rules = group.tcp, group.tcp.rules
     sends = LIMITED_TRANSMIT_CONFIG[rules.limited_transmit_on] if tcp.limited_transmit else "off"
-    external = MODERN_STACKS[tcp.stack].external if tcp.is_modern else None
+    external = MODERN_STACKS[tcp.stack].external if tcp.is_external else None
     return {
         **_common_tcp_config(tcp),
         # These rules do not apply to modern TCP and max-plus-reno.
