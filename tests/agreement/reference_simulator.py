@@ -464,7 +464,7 @@ class User:
         self._network.log[event].append((self._agenda.now, self._index, number))
 
     def _begin(self) -> None:
-        files = self._group["traffic"].get("on-off")
+        files = self._group["traffic"]["files"].get("on-off")
         size = ENDLESS if files is None else max(1, round(files["size"]["value"]))
         now = self._agenda.now
         if self._connection and files is not None and files["persistent"]:
@@ -505,7 +505,7 @@ class User:
         if self._sender.finished():
             self._last_ack = self._agenda.now
             self._note("on time", self._agenda.now - self._began)
-            off = self._group["traffic"]["on-off"]["off"]
+            off = self._group["traffic"]["files"]["on-off"]["off"]
             self.begin_at(self._agenda.now + nanoseconds(off["value"]))
 
     def _deliver(self, packet: Packet) -> None:
@@ -651,7 +651,7 @@ def round_quotient(dividend: int, divisor: int) -> int:
 
 
 def _first_start(group: dict[str, Any], index: int) -> float:
-    traffic = group["traffic"]
+    traffic = group["traffic"]["files"]
     if "on-off" in traffic:
         distribution = traffic["on-off"]["off"]
     elif "times" in traffic["bulk"]["start"]:

@@ -28,7 +28,7 @@ def make_scenario(start: Any, flows: int = 4) -> Scenario:
 def test_each_connection_delays_the_common_start_by_one_rtt() -> None:
     scenario = make_scenario("iperf3")
     first, second = (
-        entry["traffic"]["bulk"]["start"]["times"]
+        entry["traffic"]["files"]["bulk"]["start"]["times"]
         for entry in make_links_configuration(scenario, 0.0)["classes"]
     )
     rtt_s = scenario.populations[1].rtt_s

@@ -685,10 +685,10 @@ def groups(draw: st.DrawFn, first_link: int, common: dict[str, Any]) -> dict[str
             "coupling": 0.0,
             "begin": "off",
         }
-        group["traffic"] = {"on-off": files}
+        group["traffic"] = {"files": {"on-off": files}}
     else:
         times = draw(st.lists(seconds, min_size=1, max_size=10, unique=True))
-        group["traffic"] = {"bulk": {"start": {"times": times}, "stop": None}}
+        group["traffic"] = {"files": {"bulk": {"start": {"times": times}, "stop": None}}}
         group["flows"] = len(times)
     return group
 

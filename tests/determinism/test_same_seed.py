@@ -139,4 +139,5 @@ def test_reading_metrics_during_a_run_changes_nothing(looks: int) -> None:
         in_pieces.advance(transfers=None, until_ns=look * 10 * SECOND // looks, threads=1)
         all_results(in_pieces)
     expected, result = all_results(in_one_go), all_results(in_pieces)
-    assert {name for name in expected if expected[name] != result[name]} == set()
+    # Sizes without transfers have no percentiles: NaN.
+    assert {name for name in expected if str(expected[name]) != str(result[name])} == set()

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tcpcast
-from tcpcast.engines.packet.configuration import make_configuration
+from tcpcast.engines.packet.configuration import make_links_configuration
 from tcpcast.errors import ScenarioError
 from tcpcast.report.summary import describe_scenario
 from tcpcast.scenario import FairQueue, Red, RedParameters, Scenario
@@ -23,6 +23,12 @@ def scenario(bottleneck: dict[str, Any], **network: Any) -> Scenario:
             "run": {"duration": "60s", "warmup": "10s"},
         }
     )
+
+
+def bottleneck_config(of: Scenario) -> Any:
+    """Return the native configuration of the bottleneck."""
+    config: Any = make_links_configuration(of, 0.0)
+    return config["links"][config["headline"]]
 
 
 def parameters(bottleneck: dict[str, Any], **network: Any) -> RedParameters:
@@ -194,8 +200,7 @@ def test_full_per_flow_buffer_drops_arrivals() -> None:
 )
 def test_tie_rule_follows_from_stack(stack: str, queue: dict[str, Any], ties: str) -> None:
     fq_scenario = scenario({"queue": {"kind": "fq", **queue}}).with_changes({"tcp.stack": stack})
-    result: Any = make_configuration(fq_scenario, 0.0)["queue"]
-    assert result["fair"]["ties"] == ties
+    assert bottleneck_config(fq_scenario)["queue"]["drr"]["ties"] == ties
 
 
 def test_first_packets_in_service_occupy_no_buffer() -> None:
@@ -271,15 +276,14 @@ def test_aqm_is_configured_by_name_or_table(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", AQM_TABLES)
 def test_each_aqm_has_its_own_discipline_in_the_simulator(kind: str) -> None:
-    config = make_configuration(scenario({"queue": kind}), 0.0)["queue"]
-    discipline = config["managed"]["discipline"]
+    discipline = bottleneck_config(scenario({"queue": kind}))["queue"]
     variant = discipline if isinstance(discipline, str) else next(iter(discipline))
     assert variant == kind.replace("_", "-")
 
 
 def test_native_configuration_contains_aqm() -> None:
     def queue_config(**queue: object) -> Any:
-        return make_configuration(scenario({"queue": queue}), 0.0)["queue"]
+        return bottleneck_config(scenario({"queue": queue}))["queue"]
 
     codel = {
         "target_ns": 8_000_000,
@@ -290,17 +294,11 @@ def test_native_configuration_contains_aqm() -> None:
         "ce_threshold_ect1": False,
         "rules": "rfc8289",
     }
-    assert queue_config(kind="codel", target="8ms") == {
-        "managed": {
-            "discipline": {"codel": codel},
-            "rate": {"constant": 10_000_000},
-            "limit_bytes": None,
-        }
-    }
-    flows = queue_config(kind="fq_codel", flows=64)["managed"]["discipline"]["fq-codel"]
+    assert queue_config(kind="codel", target="8ms") == {"codel": codel}
+    flows = queue_config(kind="fq_codel", flows=64)["fq-codel"]
     assert (flows["queues"], flows["quantum_bytes"]) == (64, 1514)
     assert flows["codel"]["target_ns"] == 5_000_000
-    pie = queue_config(kind="pie", ecn=False)["managed"]["discipline"]["pie"]
+    pie = queue_config(kind="pie", ecn=False)["pie"]
     assert (pie["ecn_below"], pie["alpha"], pie["burst_ns"]) == (None, 0.125, 150_000_000)
 
 
@@ -308,11 +306,11 @@ def test_red_marks_if_a_stack_uses_ecn() -> None:
     def queue_config(queue: object, ecn: bool) -> Any:
         plain = scenario({"queue": queue})
         tcp = {"stack": "linux-cubic", "ecn": ecn}
-        return make_configuration(plain.with_changes({"tcp": tcp}), 0.0)["queue"]
+        return bottleneck_config(plain.with_changes({"tcp": tcp}))["queue"]
 
     assert queue_config("red", False)["red"]["ecn"] is False
     assert queue_config({"kind": "red", "ecn": False}, True)["red"]["ecn"] is False
-    assert queue_config("red", True)["managed"]["discipline"]["red"]["ecn"] is True
+    assert queue_config("red", True)["red"]["ecn"] is True
 
 
 @pytest.mark.parametrize("queue", [name for name in QUEUE_NAMES if name in AQM_TABLES])

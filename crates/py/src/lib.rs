@@ -99,12 +99,17 @@ impl Simulation {
     #[classmethod]
     fn fixed_point(
         _class: &Bound<'_, PyType>,
-        config: ConfigFromPython<RunConfig>,
+        config: ConfigFromPython<NetworkConfig>,
         spec: ConfigFromPython<FixedPointConfig>,
         replications: u32,
     ) -> Self {
         let (ConfigFromPython(config), ConfigFromPython(spec)) = (config, spec);
-        Self::new_run(create_replications(&config, &spec, replications), config)
+        Self {
+            class_count: config.classes.len(),
+            link_classes: Vec::new(),
+            runs: create_replications(&config, &spec, replications),
+            config: AnyConfig::Links(Box::new(config)),
+        }
     }
 
     /// Advance all replications. Return "done", "interrupted", "out-of-time" or "crowded".

@@ -142,7 +142,8 @@ def iter_figures(answers: Sequence[Answer], scenario: Scenario) -> Iterator[tupl
                 for column in columns
             )
         ]
-        if given:
+        # The picture of a network is for routes that the user wrote.
+        if given and (table != "by_link" or scenario.links):
             yield name, chart(given, scenario).draw()
 
 

@@ -61,8 +61,7 @@ pub enum HeadOfLine {
 }
 
 /// Flows whose packets are charged more than their length.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct HeavyFlows {
     /// First flow number.
     pub first: u32,
@@ -88,7 +87,7 @@ pub struct DrrConfig {
     #[serde(default)]
     pub head_of_line: HeadOfLine,
     /// Flows that are charged more than the length of their packets.
-    #[serde(default)]
+    #[serde(skip)]
     pub heavy: Option<HeavyFlows>,
 }
 

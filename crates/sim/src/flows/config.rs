@@ -214,7 +214,6 @@ pub enum FlowTraffic {
     /// Segments for a player.
     Stream(StreamTraffic),
     /// Files in one direction.
-    #[serde(untagged)]
     Files(Traffic),
 }
 

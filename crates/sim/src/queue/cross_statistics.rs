@@ -38,7 +38,8 @@ impl CrossRateCounters {
         kept
     }
 
-    pub(crate) fn merge(&mut self, other: &Self) {
+    /// Adds other counters.
+    pub fn merge(&mut self, other: &Self) {
         self.bins += other.bins;
         self.cut += other.cut;
         self.sum += other.sum;

@@ -299,7 +299,7 @@ def _routed_traffic_config(group: Population, start: tuple[float, float] | None)
                 "max_buffer_s": traffic.max_buffer,
             }
         case _:
-            return traffic_config(group, start)
+            return {"files": traffic_config(group, start)}
     return {traffic.kind: config | _start_and_stop_config(group)}
 
 
