@@ -673,6 +673,8 @@ def groups(draw: st.DrawFn, first_link: int, common: dict[str, Any]) -> dict[str
         "host_noise_ns": 0,
         "host": None,
         "dscp": 0,
+        "reading": None,
+        "writing": None,
         "scale": None,
         **common,
     }

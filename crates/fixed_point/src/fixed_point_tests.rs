@@ -84,6 +84,8 @@ fn configuration(
         gro: true,
         sends: SendingEnds::Server,
         traffic: FlowTraffic::Files(traffic),
+        reading: None,
+        writing: None,
         tcp: Some(FlowTcp::Packets(tcp)),
         host_noise: 0,
         host: None,

@@ -14,7 +14,7 @@ pub enum EndTcp {
     /// TCP of today, whose sequence numbers count bytes, or QUIC.
     Modern(ModernTcpConfig),
     /// TCP of papers, whose sequence numbers count packets.
-    Packets(Box<PacketTcp>),
+    Packets(PacketTcp),
 }
 
 /// One end of a connection. Both ends have the same kind of TCP.

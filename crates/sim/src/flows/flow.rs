@@ -150,7 +150,7 @@ impl FlowClass {
             }
             FlowTcp::Packets(rules) => sends.map(|sends| {
                 let (rules, packet_bytes) = (rules.clone(), class.packet_bytes);
-                EndTcp::Packets(Box::new(PacketTcp { rules, packet_bytes, sends }))
+                EndTcp::Packets(PacketTcp { rules, packet_bytes, sends })
             }),
         });
         let is_endless = !matches!(
