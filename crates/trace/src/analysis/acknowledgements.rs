@@ -39,20 +39,6 @@ struct AckedData {
     unseen: bool,
 }
 
-/// Last values of accurate ECN.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct ReportedMarks {
-    ace: u8,
-    bytes: u32,
-}
-
-impl Default for ReportedMarks {
-    /// Initial values: RFC 9768, section 3.2.
-    fn default() -> Self {
-        Self { ace: 5, bytes: 0 }
-    }
-}
-
 impl Flow {
     /// Processes a segment from the receiver of the data.
     #[inline]
@@ -138,20 +124,12 @@ impl Flow {
         if segment.flags.contains_any(Flags::SYN) || self.counts.data_packets == 0 {
             return;
         }
-        let packets = segment.ace().wrapping_sub(self.reported_marks.ace) & 7;
-        self.reported_marks.ace = segment.ace();
+        let (packets, bytes) = self.reported_marks.on_ack(segment);
+        self.counts.reported_ce_packets += packets;
+        self.counts.reported_ce_bytes += bytes;
         if packets > 0 {
-            self.counts.reported_ce_packets += u64::from(packets);
             self.counts.ecn_echoes += 1;
             self.on_ecn_reaction();
-        }
-        if let Some(bytes) = segment.options.ce_bytes {
-            let added = bytes.wrapping_sub(self.reported_marks.bytes) & 0xff_ffff;
-            // An acknowledgement that was overtaken reports less.
-            if added < 1 << 23 {
-                self.reported_marks.bytes = bytes;
-                self.counts.reported_ce_bytes += u64::from(added);
-            }
         }
     }
 

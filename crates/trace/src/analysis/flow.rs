@@ -1,6 +1,5 @@
 //! Analysis of the data that one end sends.
 
-use super::acknowledgements::ReportedMarks;
 use super::direction_counts::DirectionCounts;
 use super::direction_stats::{DirectionStats, EventQuota};
 use super::flight::{OverlappedBytesHistory, SegmentsInFlight, SentRange};
@@ -9,6 +8,7 @@ use super::loss_indications::RetransInfo;
 use super::negotiated_options::{AnnouncedOptions, NegotiatedOptions};
 use super::out_of_window::{MAX_WINDOW, OutOfWindowTracker, SequenceCheck};
 use super::recovery::{DUPLICATE_THRESHOLD, RecoveryTracker, RetransmittedSegment};
+use super::reported_marks::ReportedMarks;
 use super::retransmission_cause::HANDSHAKE_CLASS;
 use super::round_record::WaitReason;
 use super::rounds::NewDataSent;

@@ -27,6 +27,7 @@ mod out_of_window;
 mod packed_rounds;
 mod recovery;
 mod report;
+mod reported_marks;
 mod retransmission_cause;
 mod round_record;
 mod rounds;
