@@ -15,7 +15,7 @@
 //!   equilibrium.
 //!
 //! `STACK=linux-cubic` (or another modern stack) in the environment sets the stack of the senders.
-//! `NETWORK=1` runs modern stacks over a network of links.
+//! `NETWORK=1` runs modern stacks over a network of links, and there `QUIC=1` replaces TCP by QUIC.
 
 #[path = "../tests/one_road/mod.rs"]
 mod one_road;
@@ -36,6 +36,7 @@ use tcpcast_sim::{
     SizeRounding, Traffic,
 };
 use tcpcast_tcp::modern::{HandshakeKind, ModernTcpConfig, Preset, Stack};
+use tcpcast_tcp::quic::{PacingBurst, QuicRules};
 use tcpcast_tcp::{IdleRestart, InstantLossRules, TcpConfig, WindowGrowthCondition};
 
 fn argument<T: std::str::FromStr>(index: usize, default: T) -> T {
@@ -314,10 +315,39 @@ fn default_config() -> RunConfig {
     }
 }
 
+/// RFC 9000 and 9002.
+const QUIC_RULES: QuicRules = QuicRules {
+    ack_packets: 2,
+    ack_delay: SECOND / 40,
+    max_ack_delay: SECOND / 40,
+    acks_reordering: true,
+    time_threshold_eighths: 9,
+    initial_rtt: SECOND / 3,
+    probes: 2,
+    probes_carry_data: true,
+    fills_window: true,
+    pacing_percent: 125,
+    burst: PacingBurst {
+        min_packets: 10,
+        max_packets: 10,
+        window_percent: 0,
+        time: 0,
+        waits_for_burst: false,
+    },
+    window: 1 << 40,
+    window_doubles: false,
+    hystart: false,
+};
+
 fn modern_stack_from_environment(packet_bytes: u32) -> Option<ModernTcpConfig> {
     let preset = Preset::from_name(&std::env::var("STACK").ok()?)?.stack();
-    let headers = if preset.timestamps { 52 } else { 40 };
-    let stack = Stack { mss: packet_bytes - headers, ..preset };
+    let quic = std::env::var_os("QUIC").map(|_| QUIC_RULES);
+    let headers = match (quic, preset.timestamps) {
+        (Some(_), _) => 63,
+        (None, true) => 52,
+        (None, false) => 40,
+    };
+    let stack = Stack { mss: packet_bytes - headers, quic, ..preset };
     Some(ModernTcpConfig {
         stack,
         handshake: HandshakeKind::None,
