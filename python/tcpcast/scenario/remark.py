@@ -70,8 +70,16 @@ def _read_remark(value: object) -> Remark:
     return Remark((first, second, third, fourth), share)
 
 
-_WORDS = {"enum": list(CODEPOINTS)}
-_RATIO = {"anyOf": [{"type": "number"}, {"type": "string"}]}
+_KIND = {"enum": ["bleach", "random"]}
+_SHARE = {
+    "anyOf": [{"type": "number"}, {"type": "string"}],
+    "description": "Probability with which a packet is changed.",
+}
+
+
+def _word_schema(name: str) -> dict[str, object]:
+    return {"enum": list(CODEPOINTS), "description": f"New codepoint of packets with {name}."}
+
 
 RemarkRule = Annotated[
     Remark,
@@ -80,13 +88,13 @@ RemarkRule = Annotated[
     WithJsonSchema(
         {
             "anyOf": [
-                {"enum": ["bleach", "random"]},
+                _KIND,
                 {
                     "type": "object",
                     "properties": {
-                        "kind": {"enum": ["bleach", "random"]},
-                        **dict.fromkeys(CODEPOINTS, _WORDS),
-                        "share": _RATIO,
+                        "kind": _KIND | {"description": "Change of all packets."},
+                        **{name: _word_schema(name) for name in CODEPOINTS},
+                        "share": _SHARE,
                     },
                     "additionalProperties": False,
                 },
