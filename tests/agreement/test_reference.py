@@ -640,6 +640,7 @@ def link(rate_bps: int | None, **changes: Any) -> dict[str, Any]:
         "queue": "drop-tail",
         "loss": None,
         "jitter": None,
+        "remark": None,
         "each": "all",
         "changes": [],
     }

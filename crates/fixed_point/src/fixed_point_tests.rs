@@ -49,6 +49,7 @@ fn link(rate_bps: u64, limit: Option<u64>, each: LinkInstances) -> NetworkLinkCo
         loss: None,
         jitter: None,
         each,
+        remark: None,
         changes: Vec::new(),
     }
 }
