@@ -39,6 +39,7 @@ class CongestionControl:
     ...     def on_loss(self, now_s):
     ...         self.cwnd = max(1.0, self.cwnd * 0.3)
     >>> register_control("cautious", Cautious)
+    'cautious'
     """
 
     cwnd: float = 10.0
@@ -77,7 +78,7 @@ class CongestionControl:
 NAME_PATTERN = re.compile(r"[a-z][a-z0-9-]{0,30}")
 
 
-def register_control(name: str, control: type[CongestionControl]) -> None:
+def register_control(name: str, control: type[CongestionControl]) -> str:
     """Make a class available as ``tcp.stack = name`` in this process.
 
     Parameters
@@ -86,6 +87,11 @@ def register_control(name: str, control: type[CongestionControl]) -> None:
         Name of the stack: small letters, digits and hyphens.
     control
         The class; everything except congestion control is as in ``linux-reno``.
+
+    Returns
+    -------
+    str
+        The name.
 
     Raises
     ------
@@ -118,6 +124,7 @@ def register_control(name: str, control: type[CongestionControl]) -> None:
     modern_tcp.MODERN_PRESETS[name] = stack.keys
     modern_tcp.RATE_BASED.add(name)
     known[name] = stack.keys
+    return name
 
 
 _REGISTERED: list[object] = []

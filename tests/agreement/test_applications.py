@@ -60,11 +60,17 @@ def test_pauses_limit_the_rate() -> None:
     assert metrics(make_scenario({}, {"receiver_window": 70}))["goodput_bps"] > 35e6
 
 
-def test_trace_finds_the_slow_reader_and_writes_it_into_the_scenario(tmp_path: Path) -> None:
+@pytest.mark.parametrize("rtt", ["20ms", "40ms"])
+def test_trace_finds_the_slow_reader_and_writes_it_into_the_scenario(
+    rtt: str, tmp_path: Path
+) -> None:
     scenario = make_scenario(
         {"reads": "5mbit"},
         LINUX_BUFFERS,
-        **{"probes.pcap": [{"link": "sender", "file": str(tmp_path / "reader.pcap")}]},
+        **{
+            "network.rtt": rtt,
+            "probes.pcap": [{"link": "sender", "file": str(tmp_path / "reader.pcap")}],
+        },
     )
     tcpcast.run(scenario, ["packet"])
     capture = tcpcast.trace(tmp_path / "reader.pcap")

@@ -11,8 +11,8 @@ from tcpcast.cli import main
 Capture = pytest.CaptureFixture[str]
 
 COMMANDS = [
-    *("predict", "run", "home", "plan", "sweep", "query", "trace", "report", "serve", "mcp"),
-    *("reproduce", "link", "new", "engines", "schema"),
+    *("predict", "run", "home", "compare", "plan", "sweep", "query", "trace", "report", "serve"),
+    *("mcp", "reproduce", "link", "accept", "new", "engines", "schema"),
 ]
 
 

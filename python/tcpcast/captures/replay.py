@@ -26,6 +26,7 @@ from tcpcast.captures.congestion_control import UNKNOWN
 from tcpcast.captures.direction_selection import describe_directions
 from tcpcast.captures.limit_remedies import (
     MAX_PLAUSIBLE_MIN_RTO_S,
+    MAX_SMALL_WINDOW_RATIO,
     has_slow_reader,
 )
 from tcpcast.captures.predicted_gain import GainPredictor, lossless_round_trips
@@ -371,7 +372,11 @@ def _has_slow_reader(stats: CaptureStats) -> bool:
     if stats.limit != "receiver_window":
         return False
     row = select_rows(stats.table, [largest_row_limited_by(stats.table, stats.limit)])
-    return bool(has_slow_reader(GainPredictor.from_table(row))[0])
+    if has_slow_reader(GainPredictor.from_table(row))[0]:
+        return True
+    # The window limits the rate, but far below its largest value, so it was mostly smaller.
+    per_rtt = row["throughput_bps"][0] * row["rtt_mean_s"][0] / 8
+    return bool(per_rtt < MAX_SMALL_WINDOW_RATIO * row["window_max_bytes"][0])
 
 
 def _writes_per_file_and_off_s(stats: CaptureStats) -> tuple[int, float]:
