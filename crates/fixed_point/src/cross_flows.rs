@@ -161,7 +161,8 @@ impl FixedPointReplication {
                 let service = distributions[class].service.draw(bin, &mut flow.draws);
                 let leaves = flow.window.advance_departure_time(now, seconds_to_nanos(service));
                 flow.leaving.push_back((leaves, packet.number));
-                if flow.leaving.len() == 1 {
+                if leaves < flow.leaving_due {
+                    flow.leaving_due = leaves;
                     events.push(leaves, FlowEvent::Virtual, id);
                 }
             }
@@ -180,8 +181,13 @@ impl FixedPointReplication {
         let index = self.cross_index(id);
         let Self { cross, probes, network, paths, events, now, .. } = self;
         let flow = &mut cross[index];
+        if flow.leaving_due != *now {
+            return;
+        }
+        flow.leaving_due = NEVER;
         while let Some((leaves, number)) = flow.leaving.front().copied() {
             if leaves > *now {
+                flow.leaving_due = leaves;
                 events.push(leaves, FlowEvent::Virtual, id);
                 break;
             }

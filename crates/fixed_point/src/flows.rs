@@ -126,6 +126,8 @@ pub(super) struct CrossFlow {
     /// times, and packets behind it by the recursion.
     pub leaving: VecDeque<(Nanos, u32)>,
     pub behind: VecDeque<u32>,
+    /// Time of the next event of `leaving`; events at other times are obsolete.
+    pub leaving_due: Nanos,
     pub feedback: PendingLossFeedback,
     /// Time of the scheduled event; events at other times are obsolete.
     pub due: Nanos,
@@ -155,6 +157,7 @@ impl CrossFlow {
             clock: 0,
             leaving: VecDeque::new(),
             behind: VecDeque::new(),
+            leaving_due: NEVER,
             feedback: PendingLossFeedback::default(),
             due: NEVER,
             last_ack: 0,
