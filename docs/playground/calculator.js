@@ -35,7 +35,7 @@ export function requestFor(template, values) {
   config.warmup_ns = Math.round(seconds / 4 * NS);
   request.until_ns = Math.round(seconds * NS);
   flows.flows = values.flows;
-  flows.traffic.bulk.start.times = Array(values.flows).fill(0);
+  flows.traffic.files.bulk.start.times = Array(values.flows).fill(0);
   const oneWayNs = Math.max(0, (rttNs - packetNs - ackNs) / 2);
   flows.delay_ns = Math.round(oneWayNs);
   flows.back_delay_ns = Math.round(oneWayNs + ackNs);

@@ -242,7 +242,7 @@ CRATE_MAY_USE = {
     "net": {"link"},
     "tcp": {"link"},
     "sim": {"link", "net", "tcp", "wire"},
-    "fixed_point": {"link", "net", "sim", "tcp"},
+    "fixed_point": {"sim", "tcp"},
     "trace": {"wire"},
     "emu": {"link", "net", "wire"},
     "py": {"emu", "fixed_point", "link", "net", "sim", "tcp", "trace"},

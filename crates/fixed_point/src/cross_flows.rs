@@ -4,15 +4,16 @@ use crate::config::{CrossFlowScheme, CrossPacketTimeRule};
 use crate::cross_window::NextWindowAction;
 use crate::flow_events::FlowEvent;
 use crate::flows::ClassPath;
-use crate::network::{FlowPacket, SentPacket};
 use crate::reference_flows::{count_off_time_start, create_data_packet};
 use crate::run::{FixedPointReplication, draw_file_size, draw_off_time, is_persistent};
+use tcpcast_sim::Packet;
 use tcpcast_sim::clock::{NEVER, Nanos, seconds_to_nanos};
 use tcpcast_sim::probe::ClassCell;
+use tcpcast_sim::queue::QueueDiscipline;
 use tcpcast_sim::random::RandomSource;
 use tcpcast_tcp::IdleRestart;
 
-impl FixedPointReplication {
+impl<Q: QueueDiscipline> FixedPointReplication<Q> {
     fn cross_index(&self, id: u32) -> usize {
         id as usize - self.references.len()
     }
@@ -27,6 +28,12 @@ impl FixedPointReplication {
         flow.window.next_action(tcp, *rules)
     }
 
+    /// Whether cross flows pass per-source hops before the shared router. In schemes 0 and 1, the
+    /// times between packets are measured behind these hops.
+    pub(super) fn cross_flows_use_entry_hops(&self) -> bool {
+        self.scheme == CrossFlowScheme::Windows && !self.pre_hops.is_empty()
+    }
+
     /// Starts a file.
     pub(super) fn start_cross_file(&mut self, id: u32) {
         let (now, index) = (self.now, self.cross_index(id));
@@ -39,6 +46,7 @@ impl FixedPointReplication {
         probes.reference.population.record_source_start(now);
         probes.cross.record_transfer_start(now, &mut flow.record, flow.size);
         (flow.on, flow.accepted, flow.clock) = (true, 0, now);
+        flow.lost_downstream.clear();
         self.active += 1;
         if self.scheme == CrossFlowScheme::Windows {
             self.open_cross_window(index);
@@ -51,7 +59,7 @@ impl FixedPointReplication {
     fn open_cross_window(&mut self, index: usize) {
         let now = self.now;
         let flow = &mut self.cross[index];
-        let ClassPath { route, tcp, .. } = &self.paths[flow.record.class()];
+        let ClassPath { up_delay, tcp, .. } = &self.paths[flow.record.class()];
         match tcp.idle_restart {
             _ if !flow.connected => flow.window.open_connection(tcp),
             IdleRestart::After(longest) if now - flow.last_ack > longest => {
@@ -63,7 +71,7 @@ impl FixedPointReplication {
             IdleRestart::Never | IdleRestart::After(_) | IdleRestart::AfterTimeout => {}
         }
         flow.connected = true;
-        flow.window.begin_file(now + route.up_delay, flow.size);
+        flow.window.begin_file(now + up_delay, flow.size);
     }
 
     /// Handles the scheduled event of a cross flow: its next packet arrives, or its file ends.
@@ -83,7 +91,9 @@ impl FixedPointReplication {
     fn schedule_cross_event(&mut self, id: u32, due: Nanos) {
         let index = self.cross_index(id);
         self.cross[index].due = due;
-        self.events.push(due, FlowEvent::Cross, id);
+        let event =
+            if self.cross_flows_use_entry_hops() { FlowEvent::Entry } else { FlowEvent::Arrival };
+        self.events.push(due, event, id);
     }
 
     /// Schemes 0 and 1: schedules the next packet after a random time.
@@ -113,7 +123,8 @@ impl FixedPointReplication {
 
     fn on_cross_packet_due(&mut self, id: u32) {
         let index = self.cross_index(id);
-        let is_accepted = self.send_cross_packet(id, 0);
+        self.send_cross_packet(id, 0);
+        let is_accepted = self.offer_cross_packet_to_router(id, 0);
         let is_copy =
             self.draw_and_count_timeout(index) && self.path_of_cross_flow(index).rules.retransmit;
         let flow = &mut self.cross[index];
@@ -125,93 +136,35 @@ impl FixedPointReplication {
         }
     }
 
-    /// Sends a packet on the route to the router. Returns false if the router drops it immediately.
-    fn send_cross_packet(&mut self, id: u32, number: u32) -> bool {
-        let index = self.cross_index(id);
-        let Self { cross, probes, network, paths, now, .. } = self;
-        let flow = &mut cross[index];
-        let bytes = paths[flow.record.class()].packet_bytes;
-        probes.cross.count_sent(*now, &mut flow.record, &create_data_packet(id, number));
-        flow.sent = *now;
-        let sent = SentPacket { flow: id, number, bytes, is_behind: false };
-        network.send(*now, flow.routes[0], sent, &mut probes.reference);
-        let is_accepted = network.accepted_last();
-        self.process_reports();
-        is_accepted
-    }
-
-    /// Handles the arrival of a packet at the shared router, which may have dropped it.
-    pub(super) fn on_cross_arrival(&mut self, packet: FlowPacket, found: u64, lost: bool) {
-        let (now, bin, id) = (self.now, self.active_flow_bin(), packet.flow);
-        let index = self.cross_index(id);
-        let Self { cross, probes, distributions, events, .. } = self;
-        let (flow, probes) = (&mut cross[index], &mut probes.cross);
-        let class = flow.record.class();
-        let numbered = create_data_packet(id, packet.number);
-        probes.count_bottleneck_arrival(&flow.record, &numbered, found as usize);
-        probes.counters.add_to_class(class, ClassCell::OwnFound, u64::from(flow.inside));
-        if lost {
-            probes.count_bottleneck_drop(now, &flow.record, &numbered, false);
-            if self.scheme == CrossFlowScheme::Windows {
-                self.on_window_packet_loss(index, packet.number);
-            }
-        } else {
-            flow.inside += 1;
-            if self.scheme == CrossFlowScheme::Windows {
-                let service = distributions[class].service.draw(bin, &mut flow.draws);
-                let leaves = flow.window.advance_departure_time(now, seconds_to_nanos(service));
-                flow.leaving.push_back((leaves, packet.number));
-                if leaves < flow.leaving_due {
-                    flow.leaving_due = leaves;
-                    events.push(leaves, FlowEvent::Virtual, id);
-                }
-            }
-        }
-        let waits = self.cross[index].due == NEVER && self.cross[index].on;
-        if self.path_of_cross_flow(index).route.has_own_hops_before()
-            && self.scheme == CrossFlowScheme::Windows
-            && waits
-        {
-            self.send_or_schedule_from_window(id);
-        }
-    }
-
-    /// Scheme 2: a packet leaves the router by the recursion, and continues behind it.
-    pub(super) fn on_virtual_departure(&mut self, id: u32) {
-        let index = self.cross_index(id);
-        let Self { cross, probes, network, paths, events, now, .. } = self;
-        let flow = &mut cross[index];
-        if flow.leaving_due != *now {
-            return;
-        }
-        flow.leaving_due = NEVER;
-        while let Some((leaves, number)) = flow.leaving.front().copied() {
-            if leaves > *now {
-                flow.leaving_due = leaves;
-                events.push(leaves, FlowEvent::Virtual, id);
-                break;
-            }
-            flow.leaving.pop_front();
-            flow.behind.push_back(number);
-            let bytes = paths[flow.record.class()].packet_bytes;
-            let sent = SentPacket { flow: id, number, bytes, is_behind: true };
-            network.send(*now, flow.routes[1], sent, &mut probes.reference);
-        }
-    }
-
-    /// Handles the arrival of a packet at the end of its route.
-    pub(super) fn on_cross_delivery(&mut self, packet: FlowPacket) {
-        let index = self.cross_index(packet.flow);
-        if self.scheme != CrossFlowScheme::Windows {
-            return self.probes.cross.count_delivery(&self.cross[index].record, true);
-        }
-        let due = self.now + self.path_of_cross_flow(index).ack_path_delay();
+    fn send_cross_packet(&mut self, id: u32, number: u32) {
+        let (now, index) = (self.now, self.cross_index(id));
         let flow = &mut self.cross[index];
-        if packet.is_behind && remove_if_present(&mut flow.behind, packet.number) {
-            self.probes.cross.count_delivery(&flow.record, true);
-            flow.window.record_departure(packet.number, due);
-            if self.cross[index].due == NEVER {
-                self.send_or_schedule_from_window(packet.flow);
+        self.probes.cross.count_sent(now, &mut flow.record, &create_data_packet(id, number));
+        flow.sent = now;
+    }
+
+    /// Offers a packet to the shared router, and returns true if it is accepted.
+    fn offer_cross_packet_to_router(&mut self, id: u32, number: u32) -> bool {
+        let (now, index) = (self.now, self.cross_index(id));
+        let packet = create_data_packet(id, number);
+        let held = self.shared.queue.held_packets();
+        let flow = &mut self.cross[index];
+        let class = flow.record.class();
+        self.probes.cross.count_bottleneck_arrival(&flow.record, &packet, held);
+        self.probes.cross.counters.add_to_class(class, ClassCell::OwnFound, u64::from(flow.inside));
+        flow.inside += 1;
+        match self.offer_to_router(packet) {
+            Some(leaves) => {
+                if let Some(leaves) = leaves {
+                    self.on_cross_departure(packet, leaves);
+                }
+                true
+            }
+            None => {
+                let flow = &mut self.cross[index];
+                flow.inside -= 1;
+                self.probes.cross.count_bottleneck_drop(now, &flow.record, &packet, false);
+                false
             }
         }
     }
@@ -250,16 +203,101 @@ impl FixedPointReplication {
     fn send_window_packet(&mut self, id: u32) {
         let (now, index) = (self.now, self.cross_index(id));
         let flow = &mut self.cross[index];
-        let min_gap = self.paths[flow.record.class()].route.min_gap;
+        let min_gap = self.paths[flow.record.class()].before.longest_service_time();
         let number = flow.window.record_next_arrival(now, min_gap);
         self.send_cross_packet(id, number);
+        if self.pre_hops.is_empty() {
+            self.offer_window_packet_to_router(id, number);
+        } else {
+            self.pass_entry_hops(id, number);
+        }
         if self.draw_and_count_timeout(index) {
             let rules = self.path_of_cross_flow(index).rules;
             self.cross[index].window.on_timeout(rules);
         }
     }
 
-    /// Handles loss feedback of packets that were lost at other links than the router.
+    fn pass_entry_hops(&mut self, id: u32, number: u32) {
+        let index = self.cross_index(id);
+        let Self { cross, probes, pre_hops, events, now, loss_delay, resend_delay, .. } = self;
+        let flow = &mut cross[index];
+        match pre_hops.pass_packet_through_hops(
+            *now,
+            &create_data_packet(id, number),
+            &flow.record,
+            &mut probes.cross,
+        ) {
+            Ok(arrives) => {
+                flow.arriving.push_back((arrives, number));
+                if flow.arriving.len() == 1 {
+                    events.push(arrives, FlowEvent::Arrival, id);
+                }
+            }
+            Err(lost) => {
+                let due = lost + if lost <= *now { *resend_delay } else { *loss_delay };
+                flow.feedback.add_feedback(due, number);
+                events.push(due, FlowEvent::LossFeedback, id);
+            }
+        }
+    }
+
+    /// A packet arrives at the shared router after the per-source hops.
+    pub(super) fn enter_router_after_entry_hops(&mut self, id: u32) {
+        let index = self.cross_index(id);
+        let Self { cross, events, .. } = self;
+        let flow = &mut cross[index];
+        let Some((_, number)) = flow.arriving.pop_front() else { return };
+        if let Some((next, _)) = flow.arriving.front() {
+            events.push(*next, FlowEvent::Arrival, id);
+        }
+        self.offer_window_packet_to_router(id, number);
+        if self.cross[index].due == NEVER {
+            self.send_or_schedule_from_window(id);
+        }
+    }
+
+    fn offer_window_packet_to_router(&mut self, id: u32, number: u32) {
+        let (now, bin, index) = (self.now, self.active_flow_bin(), self.cross_index(id));
+        if !self.offer_cross_packet_to_router(id, number) {
+            self.on_window_packet_loss(index, number);
+        } else {
+            let flow = &mut self.cross[index];
+            let service =
+                self.distributions[flow.record.class()].service.draw(bin, &mut flow.draws);
+            let leaves = flow.window.advance_departure_time(now, seconds_to_nanos(service));
+            match self.deliver_and_get_ack_time(create_data_packet(id, number), leaves) {
+                Some(back) => self.cross[index].window.record_departure(number, back),
+                None => self.cross[index].lost_downstream.push(number),
+            }
+        }
+    }
+
+    /// Passes a packet from the shared router to the destination. Returns the time of its ACK at
+    /// the sender plus the upstream delay, or `None` if the packet is lost.
+    fn deliver_and_get_ack_time(&mut self, packet: Packet, leaves: Nanos) -> Option<Nanos> {
+        let index = self.cross_index(packet.source());
+        let Self { cross, probes, post_hops, paths, events, loss_delay, .. } = self;
+        let flow = &mut cross[index];
+        let path = &paths[flow.record.class()];
+        match post_hops.pass_packet_through_hops(
+            leaves + path.forward,
+            &packet,
+            &flow.record,
+            &mut probes.cross,
+        ) {
+            Ok(next) => Some(
+                path.after.pass_packet_through_routers(&mut flow.left_after, next)
+                    + path.ack_path_delay(),
+            ),
+            Err(lost) => {
+                flow.feedback.add_feedback(lost + *loss_delay, packet.number());
+                events.push(lost + *loss_delay, FlowEvent::LossFeedback, packet.source());
+                None
+            }
+        }
+    }
+
+    /// Handles loss feedback from per-source hops.
     pub(super) fn on_cross_loss_feedback(&mut self, id: u32) {
         let (now, index) = (self.now, self.cross_index(id));
         while let Some(number) = self.cross[index].feedback.take_due(now) {
@@ -280,24 +318,38 @@ impl FixedPointReplication {
     fn on_window_packet_loss(&mut self, index: usize, number: u32) {
         let flow = &mut self.cross[index];
         let path = &self.paths[flow.record.class()];
-        let feedback = self.now + path.route.up_delay.max(1);
-        flow.window.on_loss_feedback(feedback, path.route.min_gap, &path.tcp, path.rules);
+        let feedback = self.now + (path.up_delay + self.loss_delay).max(1);
+        flow.window.on_loss_feedback(
+            feedback,
+            path.before.longest_service_time(),
+            &path.tcp,
+            path.rules,
+        );
         flow.window.on_loss(number, path.rules);
     }
 
     fn finish_window_file(&mut self, id: u32, last_ack: Nanos) {
         let index = self.cross_index(id);
         let flow = &mut self.cross[index];
-        let up = self.paths[flow.record.class()].route.up_delay;
+        let up = self.paths[flow.record.class()].up_delay;
         flow.last_ack = last_ack - up;
         self.finish_cross_file(id, last_ack - up);
     }
 
     /// Handles the departure of a packet from the shared router.
-    pub(super) fn on_cross_departure(&mut self, id: u32) {
-        let index = self.cross_index(id);
+    pub(super) fn on_cross_departure(&mut self, packet: Packet, leaves: Nanos) {
+        let (id, index) = (packet.source(), self.cross_index(packet.source()));
         let flow = &mut self.cross[index];
         flow.inside -= 1;
+        let arrives = if self.scheme == CrossFlowScheme::Windows {
+            remove_number_if_present(&mut flow.lost_downstream, packet.number()).is_none()
+        } else {
+            self.deliver_and_get_ack_time(packet, leaves).is_some()
+        };
+        let flow = &mut self.cross[index];
+        if arrives {
+            self.probes.cross.count_delivery(&flow.record, true);
+        }
         if flow.bound.is_some_and(|bound| flow.inside <= bound) || self.draw_immediate_send(index) {
             self.cross[index].bound = None;
             self.on_cross_packet_due(id);
@@ -316,24 +368,15 @@ impl FixedPointReplication {
             && backlog.draw(bin, &mut flow.draws).is_some_and(|bound| flow.inside < bound)
     }
 
-    /// Handles the loss at `at` of a packet that the router had accepted, or of a packet at another
-    /// link.
-    pub(super) fn on_cross_packet_loss(&mut self, packet: FlowPacket, at: Nanos, at_router: bool) {
-        let due = self.feedback_time(at, packet.sent_at);
-        let (id, index) = (packet.flow, self.cross_index(packet.flow));
+    /// Handles the eviction of a packet from the shared router.
+    pub(super) fn on_cross_eviction(&mut self, packet: Packet) {
+        let (id, index) = (packet.source(), self.cross_index(packet.source()));
+        let now = self.now;
         let flow = &mut self.cross[index];
-        let numbered = create_data_packet(id, packet.number);
-        if at_router {
-            flow.inside -= 1;
-            self.probes.cross.count_bottleneck_drop(at, &flow.record, &numbered, false);
-            flow.leaving.retain(|(_, number)| *number != packet.number);
-            remove_if_present(&mut flow.behind, packet.number);
-            return self.on_cross_loss(id, packet.number);
-        }
-        self.probes.cross.count_drop_elsewhere(at, &flow.record, &numbered, true);
-        remove_if_present(&mut flow.behind, packet.number);
-        flow.feedback.add_feedback(due, packet.number);
-        self.events.push(due, FlowEvent::LossFeedback, id);
+        flow.inside -= 1;
+        remove_number_if_present(&mut flow.lost_downstream, packet.number());
+        self.probes.cross.count_bottleneck_drop(now, &flow.record, &packet, false);
+        self.on_cross_loss(id, packet.number());
     }
 
     /// Handles the loss of a packet in flight.
@@ -364,8 +407,6 @@ impl FixedPointReplication {
         probes.cross.record_transfer_end(at, &mut flow.record, flow.size);
         probes.reference.population.record_source_end(at);
         (flow.on, flow.size, flow.connected) = (false, 0, is_persistent(&traffic[class]));
-        flow.leaving.clear();
-        flow.behind.clear();
         count_off_time_start(&mut probes.cross, class, off_time);
         if off_time < NEVER {
             self.events.push((at + off_time).max(self.now), FlowEvent::FileStart, id);
@@ -373,8 +414,8 @@ impl FixedPointReplication {
     }
 }
 
-/// Removes a number from a list. Returns whether the list contained it.
-fn remove_if_present(numbers: &mut std::collections::VecDeque<u32>, number: u32) -> bool {
-    let index = numbers.iter().position(|known| *known == number);
-    index.is_some_and(|index| numbers.remove(index).is_some())
+/// Removes a number from a list, if present.
+fn remove_number_if_present(numbers: &mut Vec<u32>, number: u32) -> Option<u32> {
+    let index = numbers.iter().position(|known| *known == number)?;
+    Some(numbers.swap_remove(index))
 }

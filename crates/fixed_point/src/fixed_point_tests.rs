@@ -1,23 +1,20 @@
 use super::*;
 use proptest::prelude::*;
-use std::num::NonZeroU32;
-use std::sync::Arc;
-use tcpcast_sim::clock::{Nanos, SECOND, transmission_time};
-use tcpcast_sim::cross::{ArrivalProcess, FractionalNoise};
-use tcpcast_sim::flows::{
-    CrossStreamConfig, FlowClassConfig, FlowTcp, FlowTraffic, LinkInstances, NetworkConfig,
-    NetworkLinkConfig, SendingEnds, create_network_replications,
-};
+use tcpcast_sim::clock::{Nanos, SECOND};
+use tcpcast_sim::cross::{ArrivalProcess, CrossConfig, FractionalNoise};
+use tcpcast_sim::hops;
 use tcpcast_sim::probe::{ClassCell, ProbeConfig, Probes};
-use tcpcast_sim::queue::LinkRate;
-use tcpcast_sim::queue::disciplines::{
-    BufferAssignment, DropPolicy, DrrConfig, HeadOfLine, QueueConfig, RedConfig, RedUnit,
-    TieBreakRule,
+use tcpcast_sim::queue::{
+    BufferAssignment, DropPolicy, DropTail, FairConfig, FairQueue, HeadOfLine, QueueConfig,
+    RedConfig, TieBreakRule, disciplines,
 };
 use tcpcast_sim::traffic::{
     BulkStartTimes, Distribution, OnOffInitialState, SizeRounding, Traffic,
 };
-use tcpcast_sim::{Replication, RunControl, RunLimit, RunWatch, StopReason};
+use tcpcast_sim::{
+    AccessConfig, ClassConfig, HopConfig, Replication, Replications, RunConfig, RunControl,
+    RunLimit, RunWatch, StopReason,
+};
 use tcpcast_tcp::{IdleRestart, InstantLossRules, TcpConfig, WindowGrowthCondition};
 
 const RULE_B: InstantLossRules = InstantLossRules {
@@ -28,89 +25,50 @@ const RULE_B: InstantLossRules = InstantLossRules {
     retransmit: true,
 };
 
-const INGRESS_BPS: u64 = 10_000_000;
-const EGRESS_BPS: u64 = 7_000_000;
-const DELAY: Nanos = SECOND / 100;
-const BACK_DELAY: Nanos = SECOND / 20;
+fn class(sources: u32, traffic: Traffic) -> ClassConfig {
+    let access = |rate_bps| AccessConfig { rate_bps, delay: SECOND / 100, limit: None, loss: None };
+    ClassConfig {
+        packet_bytes: None,
+        sources,
+        ingress: access(Some(10_000_000)),
+        egress: access(Some(7_000_000)),
+        forward: SECOND / 100,
+        back: SECOND / 50,
+        traffic,
+        tcp: None,
+        host_noise: 0,
+        scale: None,
+    }
+}
 
-/// Numbers of the links of [`configuration`].
-const INGRESS: usize = 0;
-const ROUTER: usize = 1;
-const EGRESS: usize = 2;
-
-fn link(rate_bps: u64, limit: Option<u64>, each: LinkInstances) -> NetworkLinkConfig {
-    NetworkLinkConfig {
-        rate: LinkRate::Constant(Some(rate_bps)),
-        policer: None,
-        delay: DELAY,
-        limit,
-        limit_bytes: None,
+fn configuration(class: ClassConfig, bottleneck_bps: u64, buffer: u64) -> RunConfig {
+    RunConfig {
+        seed: 1,
+        packet_bytes: 1500,
+        ack_bytes: 40,
+        bottleneck_bps: Some(bottleneck_bps),
+        buffer: Some(buffer),
         queue: QueueConfig::DropTail,
         loss: None,
         jitter: None,
-        each,
-        remark: None,
-        changes: Vec::new(),
-    }
-}
-
-fn tcp() -> TcpConfig {
-    TcpConfig {
-        initial_window: 1,
-        receiver_window: 40,
-        idle_restart: IdleRestart::After(10 * SECOND),
-        instant: Some(RULE_B),
-        ..TcpConfig::default()
-    }
-}
-
-/// Flows over an ingress link, the router and an egress link.
-fn configuration(
-    flows: u32,
-    traffic: Traffic,
-    tcp: TcpConfig,
-    rate_bps: u64,
-    buffer: u64,
-) -> NetworkConfig {
-    let class = FlowClassConfig {
-        site: None,
-        flows,
-        routes: vec![vec![INGRESS, ROUTER, EGRESS]],
-        back: vec![Vec::new()],
-        delay: 0,
-        back_delay: BACK_DELAY,
-        packet_bytes: 1500,
-        ack_bytes: 40,
-        tso: false,
-        gro: true,
-        sends: SendingEnds::Server,
-        traffic: FlowTraffic::Files(traffic),
-        reading: None,
-        writing: None,
-        tcp: Some(FlowTcp::Packets(tcp)),
-        host_noise: 0,
-        host: None,
-        dscp: 0,
-        scale: None,
-    };
-    NetworkConfig {
-        seed: 1,
-        links: vec![
-            link(INGRESS_BPS, None, LinkInstances::Sender),
-            link(rate_bps, Some(buffer), LinkInstances::All),
-            link(EGRESS_BPS, None, LinkInstances::Sender),
-        ],
-        sites: Vec::new(),
-        classes: vec![class],
         cross: Vec::new(),
-        round_loss: None,
-        headline: ROUTER,
+        hops_before: Vec::new(),
+        hops_after: Vec::new(),
+        return_link: None,
+        tcp: TcpConfig {
+            initial_window: 1,
+            receiver_window: 40,
+            idle_restart: IdleRestart::After(10 * SECOND),
+            instant: Some(RULE_B),
+            ..TcpConfig::default()
+        },
+        classes: vec![class],
         warmup: 0,
         probes: ProbeConfig { size_bounds: vec![40], ..ProbeConfig::default() },
     }
 }
 
-/// A hop of each flow, with the mean load of its cross traffic as a fraction of the rate.
+/// A per-source hop, with the mean load of its cross traffic as a fraction of the rate.
 #[derive(Clone, Copy, Debug)]
 struct PerSource {
     rate_bps: u64,
@@ -119,7 +77,18 @@ struct PerSource {
 }
 
 impl PerSource {
-    fn cross(self, link: usize) -> Option<CrossStreamConfig> {
+    fn config(self) -> HopConfig {
+        HopConfig {
+            rate_bps: Some(self.rate_bps),
+            delay: SECOND / 200,
+            buffer: self.buffer,
+            queue: QueueConfig::DropTail,
+            loss: None,
+            shared: false,
+        }
+    }
+
+    fn cross(self, stage: usize) -> Option<CrossConfig> {
         let packets_per_bin = self.rate_bps as f64 / 12_000.0 / 10.0;
         let process = ArrivalProcess::Fractional(FractionalNoise {
             mean: self.cross_load? * packets_per_bin,
@@ -128,22 +97,20 @@ impl PerSource {
             bin: SECOND / 10,
             bins: 1024,
         });
-        Some(CrossStreamConfig { link, packet_bytes: 1500, process })
+        Some(CrossConfig { stage, bin: SECOND / 10, bins: 1024, series: 1, process })
     }
 }
 
 fn add_per_source_hops(
-    config: &mut NetworkConfig,
+    config: &mut RunConfig,
     before: Option<PerSource>,
     after: Option<PerSource>,
 ) {
-    for (hop, place) in [(after, 2), (before, 1)] {
-        let Some(hop) = hop else { continue };
-        let number = config.links.len();
-        config.links.push(link(hop.rate_bps, hop.buffer, LinkInstances::Sender));
-        config.classes[0].routes[0].insert(place, number);
-        config.cross.extend(hop.cross(number));
-    }
+    config.hops_before = before.iter().map(|hop| hop.config()).collect();
+    config.hops_after = after.iter().map(|hop| hop.config()).collect();
+    let behind = config.hops_before.len() + 1;
+    let streams = [before.and_then(|hop| hop.cross(0)), after.and_then(|hop| hop.cross(behind))];
+    config.cross = streams.into_iter().flatten().collect();
 }
 
 fn per_source_hop() -> impl Strategy<Value = Option<PerSource>> {
@@ -192,10 +159,9 @@ fn fixed_point_config(scheme: CrossFlowScheme, references: u32) -> FixedPointCon
     }
 }
 
-fn fair(buffers: BufferAssignment, drop: DropPolicy, ties: TieBreakRule) -> QueueConfig {
-    let quantum_bytes = NonZeroU32::new(1500).unwrap();
-    let head_of_line = HeadOfLine::InBuffer;
-    QueueConfig::Drr(DrrConfig { quantum_bytes, buffers, drop, ties, head_of_line, heavy: None })
+fn fair(buffers: BufferAssignment, drop: DropPolicy) -> FairConfig {
+    let (ties, head_of_line) = (TieBreakRule::Latest, HeadOfLine::InBuffer);
+    FairConfig { quantum_bytes: 1500, packet_bytes: 1500, buffers, drop, ties, head_of_line }
 }
 
 fn until(seconds: u64) -> RunLimit {
@@ -215,17 +181,36 @@ fn dates(probes: &Probes) -> [u64; 6] {
     .map(|cell| probes.counters.total_over_classes(cell))
 }
 
-/// Checks that a single flow of the packet engine and a reference flow agree.
-fn check_exact(config: &NetworkConfig) {
-    let mut exact = create_network_replications(config, 1);
+/// Checks that the packet engine and the recursion agree, for flows with equal losses and service
+/// times.
+///
+/// The packet engine runs its senders later by the delay to the bottleneck, the recursion by the
+/// delay to the first hop.
+fn check_exact(config: &RunConfig) {
+    let mut exact = Replications::new(config, 1);
     exact.advance(until(200), 1, &RunControl::new(1));
     let mut runs = create_replications(config, &fixed_point_config(CrossFlowScheme::Rates, 1), 1);
-    runs.advance(until(200), 1, &RunControl::new(1));
+    let limit = RunLimit {
+        until: 200 * SECOND - hops::time_to_first_shared_hop(config, config.packet_bytes),
+        ..until(200)
+    };
+    runs.advance(limit, 1, &RunControl::new(1));
     let (exact, probes) =
         (exact.update_and_check_probes().unwrap()[0], runs.update_and_check_probes().unwrap()[0]);
     let expected = dates(exact);
     assert!(expected[0] > 100, "no packets were sent: {expected:?}");
     assert_eq!(dates(probes), expected);
+    // Behind the bottleneck, the packet engine is ahead by the delay of its senders.
+    let at_first_hop = |probes: &Probes| {
+        probes.hops.first().map(|counters| [counters.arrived, counters.queue_drops])
+    };
+    assert_eq!(at_first_hop(probes), at_first_hop(exact));
+    // For about one random path in 1,000 the integral differs by .1 %; the cause is not known.
+    let integral = |probes: &Probes| {
+        probes.hops.first().map_or(0.0, |counters| counters.queue_length_integral() as f64)
+    };
+    let (one, other) = (integral(probes), integral(exact));
+    assert!((one - other).abs() <= 0.002 * other, "{one} and {other}");
 }
 
 proptest! {
@@ -241,44 +226,65 @@ proptest! {
         (before, after) in (per_source_hop(), per_source_hop()),
     ) {
         let traffic = off_time.map_or_else(bulk, |off_time| coupled(off_time, coupling));
-        let tcp = TcpConfig { receiver_window: window, ..tcp() };
-        let mut config = configuration(1, traffic, tcp, rate, buffer);
+        let mut config = configuration(class(1, traffic), rate, buffer);
+        config.tcp.receiver_window = window;
         add_per_source_hops(&mut config, before, after);
         check_exact(&config);
-        let (drop, ties) = (DropPolicy::Arriving, TieBreakRule::Latest);
-        config.links[ROUTER].queue = fair(BufferAssignment::PerFlow, drop, ties);
+        config.queue = QueueConfig::Fair(fair(BufferAssignment::PerFlow, DropPolicy::Arriving));
         check_exact(&config);
+    }
+
+    /// x(i, n) = max(x(i-1, n) + d, x(i, n-1)) + s
+    #[test]
+    fn router_series_agrees_with_departure_recursion(
+        routers in prop::collection::vec((0_u64..100, 0_u64..100), 0..5),
+        gaps in prop::collection::vec(0_u64..150, 1..40),
+    ) {
+        let of = |(service, delay): &(Nanos, Nanos)| SingleFlowRouter { service: *service, delay: *delay };
+        let route = RouterSeries::new(routers.iter().map(of).collect());
+        let mut left = route.initial_departures();
+        let mut x = vec![0; routers.len()];
+        let mut arrives = 0;
+        for gap in gaps {
+            arrives += gap;
+            let mut at = arrives;
+            for (i, (service, delay)) in routers.iter().enumerate() {
+                x[i] = at.max(x[i]) + service;
+                at = x[i] + delay;
+            }
+            prop_assert_eq!(route.pass_packet_through_routers(&mut left, arrives), at);
+        }
     }
 }
 
 #[test]
 fn constant_window_v_sends_packet_n_after_ack_of_packet_n_minus_v() {
-    // The recursion of INRIA report 4154, section 5.1, with K = 3, the maximum window from the
-    // beginning, and a service time s of 6 ms at the shared router:
-    // x(0, n) = max(x(K+1, n - v) + d(K+1, 0), x(0, n-1)) + s(0, n)
-    // x(i, n) = max(x(i-1, n) + d(i-1, i), x(i, n-1)) + s(i, n)
+    // x(0, n) = max(x(K+1, n - v) + d(K+1, 0), x(0, n-1)) + s(0, n) with K = 3, the maximum window
+    // from the beginning, and a service time of 6 ms at the shared router.
     let start = BulkStartTimes::Times(vec![0.0]);
-    let tcp = TcpConfig { initial_window: 40, ..tcp() };
-    let traffic = Traffic::Bulk { start, stop: None };
-    let config = Arc::new(configuration(1, traffic, tcp, 2_000_000, 1000));
-    let point = fixed_point_config(CrossFlowScheme::Rates, 1);
-    let mut run = FixedPointReplication::new(&config, &point, 0);
+    let mut config = configuration(class(1, Traffic::Bulk { start, stop: None }), 2_000_000, 1000);
+    config.tcp.initial_window = 40;
+    let mut run = FixedPointReplication::new(
+        &config,
+        &fixed_point_config(CrossFlowScheme::Rates, 1),
+        DropTail::new(None),
+        0,
+    );
     run.advance(until(10), &mut RunWatch::without_control());
-    let services = [INGRESS_BPS, 2_000_000, EGRESS_BPS]
-        .map(|rate_bps| transmission_time(1500, Some(rate_bps)) as f64);
-    let services = services.map(|service| service as Nanos);
-    let (mut left, mut ack_times) = ([0; 3], Vec::new());
+    let path = flows::ClassPath::new(&config.classes[0], &config);
+    let (mut before, mut after) =
+        (path.before.initial_departures(), path.after.initial_departures());
+    let (mut shared, mut ack_times) = (0, Vec::new());
     let (mut rtt_sum, v) = (0, 40);
     loop {
         let n = ack_times.len();
         let ready = if n < v { 0 } else { ack_times[n - v] };
-        let mut at: Nanos = ready;
-        for (left, service) in left.iter_mut().zip(services) {
-            *left = at.max(*left) + service;
-            at = *left + DELAY;
-        }
-        let back = at + BACK_DELAY;
-        if back > 10 * SECOND {
+        let arrives = path.before.pass_packet_through_routers(&mut before, ready);
+        shared = arrives.max(shared) + 6 * SECOND / 1000;
+        let back =
+            path.after.pass_packet_through_routers(&mut after, shared + path.forward) + path.back;
+        // The sender processes the ACK later by the upstream delay.
+        if back + path.up_delay > 10 * SECOND {
             break;
         }
         ack_times.push(back);
@@ -287,15 +293,13 @@ fn constant_window_v_sends_packet_n_after_ack_of_packet_n_minus_v() {
     let probes = run.update_and_check_probes().unwrap();
     assert!(ack_times.len() > 1000);
     assert_eq!(probes.counters.total_over_classes(ClassCell::RttSamples), ack_times.len() as u64);
-    // Links carry fractions of a nanosecond over.
-    let sum = probes.counters.total_over_classes(ClassCell::RttSum);
-    assert!(sum.abs_diff(rtt_sum) <= ack_times.len() as u64 * 2, "{sum} and {rtt_sum}");
+    assert_eq!(probes.counters.total_over_classes(ClassCell::RttSum), rtt_sum);
 }
 
 #[test]
 fn replications_support_all_queues_and_report_cross_flows() {
     let red = RedConfig {
-        unit: RedUnit::Packets,
+        unit: disciplines::RedUnit::Packets,
         ecn: false,
         min_threshold: 20.0,
         max_threshold: 60.0,
@@ -304,15 +308,18 @@ fn replications_support_all_queues_and_report_cross_flows() {
         gentle: true,
         packets_per_second: 2_000_000.0 / 12_000.0,
     };
-    let (shared, latest) = (BufferAssignment::Shared, TieBreakRule::Latest);
+    let random = FairConfig {
+        ties: TieBreakRule::Random,
+        ..fair(BufferAssignment::Shared, DropPolicy::LongestTail)
+    };
     for queue in [
         QueueConfig::DropTail,
         QueueConfig::Red(red),
-        fair(shared, DropPolicy::Arriving, latest),
-        fair(shared, DropPolicy::LongestTail, TieBreakRule::Random),
+        QueueConfig::Fair(fair(BufferAssignment::Shared, DropPolicy::Arriving)),
+        QueueConfig::Fair(random),
     ] {
-        let mut config = configuration(40, web(2.0), tcp(), 2_000_000, 100);
-        config.links[ROUTER].queue = queue;
+        let mut config = configuration(class(40, web(2.0)), 2_000_000, 100);
+        config.queue = queue.clone();
         let mut point = fixed_point_config(CrossFlowScheme::Windows, 4);
         (point.steps, point.step) = (2, 5 * SECOND);
         let mut runs = create_replications(&config, &point, 2);
@@ -343,12 +350,12 @@ fn packets_are_conserved_for_all_schemes_and_queues() {
                     (bulk(), None),
                     (bulk(), Some(LOSSY)),
                 ] {
-                    let mut config = configuration(60, traffic, tcp(), 2_000_000, 300);
+                    let mut config = configuration(class(60, traffic), 2_000_000, 300);
                     add_per_source_hops(&mut config, hop, hop);
                     let mut point = fixed_point_config(scheme, 3);
                     (point.steps, point.step, point.conditional) = (4, 5 * SECOND, true);
-                    config.links[ROUTER].queue = fair(buffers, drop, TieBreakRule::Latest);
-                    let mut run = FixedPointReplication::new(&Arc::new(config), &point, 0);
+                    let queue = FairQueue::new(fair(buffers, drop), Some(300));
+                    let mut run = FixedPointReplication::new(&config, &point, queue, 0);
                     run.advance(until(30), &mut RunWatch::without_control());
                     assert!(run.update_and_check_probes().is_ok());
                     let (reference, cross) = (run.probes(), run.cross_flow_probes().unwrap());

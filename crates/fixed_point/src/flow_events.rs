@@ -1,22 +1,26 @@
 //! Event queue of a fixed point: one [`TimerWheel`] for all events.
+//!
+//! Event times are random or differ per flow, so delay lines as in the packet engine are not
+//! possible.
 
 use tcpcast_sim::clock::{NEVER, Nanos};
 use tcpcast_sim::random::mix_bits;
 use tcpcast_sim::timer_wheel::TimerWheel;
 
-/// Kind of an event. Events of the network precede those of the same time.
+/// Kind of an event.
+///
+/// Events at the sender of a reference flow are scheduled with the upstream delay: at the time at
+/// which a packet that is sent at the event would arrive at the shared router or at the first
+/// per-source hop. Most of these events send a packet, whose arrival then needs no extra event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FlowEvent {
-    /// A packet of a flow leaves the shared router.
-    Departure,
-    /// Loss feedback reaches the sender.
+    /// Loss feedback reaches the sender of a reference flow, or the sender of a cross flow after a
+    /// loss at a per-source hop.
     LossFeedback,
-    /// The scheduled event of a cross flow: a packet, or the end of its file.
-    Cross,
-    /// A packet of a cross flow leaves the shared router by the recursion.
-    Virtual,
-    /// The next packet of a stream of cross traffic; the number is that of the stream.
-    Stream,
+    /// The scheduled event of a cross flow at the first per-source hop before the shared router.
+    Entry,
+    /// A packet arrives at the shared router, or the scheduled event of a cross flow there.
+    Arrival,
     /// An ACK reaches the sender of a reference flow.
     Ack,
     /// The retransmission timer of a reference flow.
@@ -25,12 +29,10 @@ pub(super) enum FlowEvent {
     FileStart,
 }
 
-const FLOW_EVENTS: [FlowEvent; 8] = [
-    FlowEvent::Departure,
+const FLOW_EVENTS: [FlowEvent; 6] = [
     FlowEvent::LossFeedback,
-    FlowEvent::Cross,
-    FlowEvent::Virtual,
-    FlowEvent::Stream,
+    FlowEvent::Entry,
+    FlowEvent::Arrival,
     FlowEvent::Ack,
     FlowEvent::RetransmissionTimer,
     FlowEvent::FileStart,
@@ -40,9 +42,9 @@ impl FlowEvent {
     /// Rank by which simultaneous events of different kinds are ordered.
     fn rank_at_equal_times(self) -> u64 {
         match self {
-            Self::Departure => 0,
-            Self::LossFeedback => 1,
-            Self::Cross | Self::Virtual | Self::Stream | Self::Ack => 2,
+            Self::LossFeedback => 0,
+            Self::Entry => 1,
+            Self::Arrival | Self::Ack => 2,
             Self::RetransmissionTimer => 3,
             Self::FileStart => 4,
         }
@@ -51,7 +53,7 @@ impl FlowEvent {
 
 /// Bits of the random tie-breaker, and of the kind of the event.
 const TIE_BITS: u32 = 20;
-const EVENT_BITS: u32 = 3;
+const EVENT_BITS: u32 = 4;
 
 /// The event queue.
 ///
@@ -78,7 +80,7 @@ impl FlowEventQueue {
 
     pub(super) fn take_next_event(&mut self) -> Option<(Nanos, FlowEvent, u32)> {
         let (due, bits) = self.0.take_first()?;
-        let event = FLOW_EVENTS[(bits >> u32::BITS) as usize % FLOW_EVENTS.len()];
+        let event = FLOW_EVENTS[(bits >> u32::BITS) as usize % (1 << EVENT_BITS)];
         Some((due, event, bits as u32))
     }
 }
@@ -92,11 +94,11 @@ mod tests {
         let mut first = 0;
         for due in 0..4000 {
             let mut events = FlowEventQueue::new();
-            events.push(due, FlowEvent::Cross, 0);
+            events.push(due, FlowEvent::Arrival, 0);
             events.push(due, FlowEvent::Ack, 99);
             events.push(due, FlowEvent::LossFeedback, 50);
             assert_eq!(events.take_next_event(), Some((due, FlowEvent::LossFeedback, 50)));
-            first += u32::from(events.take_next_event() == Some((due, FlowEvent::Cross, 0)));
+            first += u32::from(events.take_next_event() == Some((due, FlowEvent::Arrival, 0)));
         }
         assert!((1900..2100).contains(&first), "{first} of 4000");
     }

@@ -1,18 +1,25 @@
-//! State of flows: reference flows with full TCP, and cross flows.
+//! State of flows: reference flows with full TCP over the max-plus recursion, and cross flows.
 
-use crate::network::ClassRoute;
+use crate::per_source_hops::PendingLossFeedback;
+use crate::router_series::{LastDepartures, RouterSeries, SingleFlowRouter};
 use std::collections::VecDeque;
-use tcpcast_net::RouteId;
-use tcpcast_sim::clock::{NEVER, Nanos};
-use tcpcast_sim::flows::{FlowClassConfig, FlowTcp, NetworkConfig};
+use tcpcast_sim::clock::{NEVER, Nanos, create_fixed_rate_transmitter, transmission_time};
 use tcpcast_sim::probe::SourceRecord;
 use tcpcast_sim::random::{NamedStream, RandomStream, StreamPurpose};
+use tcpcast_sim::{ClassConfig, RunConfig};
 use tcpcast_tcp::{InstantFeedbackSender, InstantLossRules, TcpConfig};
 
-/// Properties of all flows of a class.
+/// Path of all flows of a class.
 #[derive(Clone, Debug)]
 pub(super) struct ClassPath {
-    pub route: ClassRoute,
+    /// From the source to the shared router, or to the first per-source hop.
+    pub before: RouterSeries,
+    /// Delay of `before` without queueing.
+    pub up_delay: Nanos,
+    /// Propagation from the shared router to the next hop.
+    pub forward: Nanos,
+    /// From the shared router, or from the last per-source hop, to the destination.
+    pub after: RouterSeries,
     /// Delay of ACKs from the destination to the source.
     pub back: Nanos,
     /// Bytes of a data packet.
@@ -22,23 +29,37 @@ pub(super) struct ClassPath {
 }
 
 impl ClassPath {
-    pub(super) fn new(class: &FlowClassConfig, config: &NetworkConfig) -> Self {
-        let tcp = match &class.tcp {
-            Some(FlowTcp::Packets(rules)) => rules.clone(),
-            Some(FlowTcp::Modern(_)) | None => TcpConfig::default(),
-        };
+    pub(super) fn new(class: &ClassConfig, config: &RunConfig) -> Self {
+        let data = |rate| transmission_time(config.packet_bytes, rate);
+        let ack = |rate| transmission_time(config.ack_bytes, rate);
+        let (ingress, egress) = (&class.ingress, &class.egress);
+        let first = SingleFlowRouter { service: data(ingress.rate_bps), delay: ingress.delay };
+        let last = SingleFlowRouter { service: data(egress.rate_bps), delay: egress.delay };
+        let return_link = create_fixed_rate_transmitter(config.bottleneck_bps, config.ack_bytes);
+        let before = RouterSeries::new(vec![first]);
+        let tcp = class.tcp.as_ref().unwrap_or(&config.tcp).clone();
         Self {
-            route: ClassRoute::new(class, config),
-            back: class.back_delay,
-            packet_bytes: class.packet_bytes,
+            up_delay: before.unloaded_delay(),
+            before,
+            packet_bytes: config.packet_bytes,
             rules: tcp.instant.unwrap_or(InstantLossRules::SIMPLEST),
             tcp,
+            forward: class.forward,
+            after: RouterSeries::new(vec![last]),
+            back: ack(egress.rate_bps)
+                + egress.delay
+                + return_link.cached_transmission_time()
+                + class.back
+                + ingress.delay
+                + ack(ingress.rate_bps)
+                + config.unloaded_ack_time_over(&config.hops_before)
+                + config.unloaded_ack_time_over(&config.hops_after),
         }
     }
 
-    /// Delay from the destination over the source to the end of the first links.
+    /// Delay from the destination over the source to the end of `before`.
     pub(super) fn ack_path_delay(&self) -> Nanos {
-        self.back + self.route.up_delay
+        self.back + self.up_delay
     }
 }
 
@@ -47,18 +68,19 @@ impl ClassPath {
 pub(super) struct ReferenceFlow {
     pub record: SourceRecord,
     pub sender: InstantFeedbackSender,
-    pub route: RouteId,
     /// Whether the next file can reuse the connection.
     pub connected: bool,
     pub size: u32,
-    /// Time of the scheduled timer event.
+    /// Time of the scheduled timer event, at the sender.
     pub timer: Nanos,
     pub last_ack: Nanos,
     pub sent: Nanos,
+    pub left_before: LastDepartures,
+    pub left_after: LastDepartures,
+    /// Future arrivals at the shared router: times and packet numbers.
+    pub arriving: VecDeque<(Nanos, u32)>,
     /// Packets in the shared router: arrival times and numbers.
     pub inside: VecDeque<(Nanos, u32)>,
-    /// Packets in transmission at the shared router, and those whose departure is known otherwise.
-    pub departures: VecDeque<u32>,
     /// Time at which the last packet left the shared router.
     pub left_shared: Nanos,
     /// Future ACKs: times and packet numbers.
@@ -71,22 +93,20 @@ pub(super) struct ReferenceFlow {
 }
 
 impl ReferenceFlow {
-    pub(super) fn new(
-        (class, path): (u16, &ClassPath),
-        route: RouteId,
-        stream: impl Fn(StreamPurpose) -> RandomStream,
-    ) -> Self {
+    pub(super) fn new(class: u16, path: &ClassPath, seed: u64, replication: u32, id: u32) -> Self {
+        let stream = |purpose| RandomStream::for_entity(seed, replication, id, purpose);
         Self {
             record: SourceRecord::new(class, path.packet_bytes, false),
             sender: InstantFeedbackSender::default(),
-            route,
             connected: false,
             size: 0,
             timer: NEVER,
             last_ack: 0,
             sent: 0,
+            left_before: path.before.initial_departures(),
+            left_after: path.after.initial_departures(),
+            arriving: VecDeque::new(),
             inside: VecDeque::new(),
-            departures: VecDeque::new(),
             left_shared: 0,
             acks: VecDeque::new(),
             feedback: PendingLossFeedback::default(),
@@ -108,8 +128,6 @@ impl ReferenceFlow {
 #[derive(Clone, Debug)]
 pub(super) struct CrossFlow {
     pub record: SourceRecord,
-    /// Routes up to and behind the router.
-    pub routes: [RouteId; 2],
     pub window: crate::cross_window::CrossFlowWindow,
     pub connected: bool,
     pub on: bool,
@@ -122,13 +140,12 @@ pub(super) struct CrossFlow {
     pub bound: Option<u32>,
     /// Time at which the last packet was due without delays, or the file start.
     pub clock: Nanos,
-    /// Packets in the shared router that have not left it by the recursion, which leave it at these
-    /// times, and packets behind it by the recursion.
-    pub leaving: VecDeque<(Nanos, u32)>,
-    pub behind: VecDeque<u32>,
-    /// Time of the next event of `leaving`; events at other times are obsolete.
-    pub leaving_due: Nanos,
+    /// Future arrivals at the shared router after per-source hops: times and packet numbers.
+    pub arriving: VecDeque<(Nanos, u32)>,
+    pub left_after: LastDepartures,
     pub feedback: PendingLossFeedback,
+    /// Packets in the shared router that will be lost behind it.
+    pub lost_downstream: Vec<u32>,
     /// Time of the scheduled event; events at other times are obsolete.
     pub due: Nanos,
     pub last_ack: Nanos,
@@ -139,14 +156,10 @@ pub(super) struct CrossFlow {
 }
 
 impl CrossFlow {
-    pub(super) fn new(
-        (class, path): (u16, &ClassPath),
-        routes: [RouteId; 2],
-        stream: impl Fn(StreamPurpose) -> RandomStream,
-    ) -> Self {
+    pub(super) fn new(class: u16, path: &ClassPath, seed: u64, replication: u32, id: u32) -> Self {
+        let stream = |purpose| RandomStream::for_entity(seed, replication, id, purpose);
         Self {
             record: SourceRecord::new(class, path.packet_bytes, false),
-            routes,
             window: crate::cross_window::CrossFlowWindow::default(),
             connected: false,
             on: false,
@@ -155,10 +168,10 @@ impl CrossFlow {
             inside: 0,
             bound: None,
             clock: 0,
-            leaving: VecDeque::new(),
-            behind: VecDeque::new(),
-            leaving_due: NEVER,
+            arriving: VecDeque::new(),
+            left_after: path.after.initial_departures(),
             feedback: PendingLossFeedback::default(),
+            lost_downstream: Vec::new(),
             due: NEVER,
             last_ack: 0,
             sent: 0,
@@ -166,30 +179,5 @@ impl CrossFlow {
             sizes: stream(StreamPurpose::Size),
             draws: stream(StreamPurpose::CrossFlow),
         }
-    }
-}
-
-/// Random stream of a flow.
-pub(super) fn stream_of_flow(
-    seed: u64,
-    replication: u32,
-    flow: u32,
-) -> impl Fn(StreamPurpose) -> RandomStream {
-    move |purpose| RandomStream::for_entity(seed, replication, flow, purpose)
-}
-
-/// Future loss feedback: times and packet numbers.
-#[derive(Clone, Debug, Default)]
-pub(super) struct PendingLossFeedback(Vec<(Nanos, u32)>);
-
-impl PendingLossFeedback {
-    pub(super) fn add_feedback(&mut self, at: Nanos, number: u32) {
-        self.0.push((at, number));
-    }
-
-    /// Removes the first entry that is due.
-    pub(super) fn take_due(&mut self, now: Nanos) -> Option<u32> {
-        let index = self.0.iter().position(|(due, _)| *due <= now)?;
-        Some(self.0.remove(index).1)
     }
 }

@@ -9,13 +9,16 @@ mod distributions;
 mod flow_events;
 mod flow_probes;
 mod flows;
-mod network;
+mod per_source_hops;
 mod reference_flows;
 mod replications;
+mod router_series;
 mod run;
+mod shared_router;
 
 pub use config::{CrossFlowScheme, CrossPacketTimeRule, FixedPointConfig};
 pub use replications::create_replications;
+pub use router_series::{LastDepartures, RouterSeries, SingleFlowRouter};
 pub use run::{FixedPointReplication, STEP_CELLS};
 
 #[cfg(test)]

@@ -1,21 +1,25 @@
-//! Joint simulation of reference flows and cross flows (by scheme) over one network of links. Each
-//! step updates the distributions of the cross flows; the measurement follows.
+//! Joint simulation of reference flows (max-plus recursion) and cross flows (by scheme) through one
+//! scheduler. Each step updates the distributions of the cross flows; the measurement follows.
 
 use crate::config::{CrossFlowScheme, CrossPacketTimeRule, FixedPointConfig};
 use crate::distributions::{ActiveFlowBinning, CrossFlowDistributions};
 use crate::flow_events::{FlowEvent, FlowEventQueue};
 use crate::flow_probes::FlowProbes;
-use crate::flows::stream_of_flow;
 use crate::flows::{ClassPath, CrossFlow, ReferenceFlow};
-use crate::network::{FlowNetwork, Report};
-use std::sync::Arc;
-use tcpcast_sim::clock::{NEVER, Nanos, SECOND, seconds_to_nanos};
-use tcpcast_sim::flows::{FlowTraffic, NetworkConfig};
+use crate::per_source_hops::PerSourceHops;
+use crate::shared_router::{RouterOutcome, SharedRouter};
+use tcpcast_sim::clock::{
+    NEVER, Nanos, SECOND, Transmitter, create_fixed_rate_transmitter, seconds_to_nanos,
+};
+use tcpcast_sim::hops;
 use tcpcast_sim::probe::{ClassCell, Probes, SourceRecord};
+use tcpcast_sim::queue::QueueDiscipline;
 use tcpcast_sim::random::RandomStream;
 use tcpcast_sim::traffic::{SizeOffTimeCoupling, Traffic};
 use tcpcast_sim::traffic::{SourceStart, draw_source_start};
-use tcpcast_sim::{ConservationError, Replication, RunLimit, RunWatch, StopReason};
+use tcpcast_sim::{
+    ConservationError, Packet, Replication, RunConfig, RunLimit, RunWatch, StopReason,
+};
 
 /// Names of the results of a step for a class. A step is an iteration; the measurement after all
 /// iterations has the last number. Rates, gaps and losses are measured at the reference flows, or
@@ -45,7 +49,7 @@ pub const STEP_CELLS: [&str; 14] = [
 ];
 
 /// One replication of a fixed point.
-pub struct FixedPointReplication {
+pub struct FixedPointReplication<Q> {
     pub(super) scheme: CrossFlowScheme,
     pub(super) queue_rule: CrossPacketTimeRule,
     pub(super) binning: ActiveFlowBinning,
@@ -55,10 +59,14 @@ pub struct FixedPointReplication {
     pub(super) traffic: Vec<Traffic>,
     pub(super) coupling: SizeOffTimeCoupling,
     pub(super) paths: Vec<ClassPath>,
+    pub(super) pre_hops: PerSourceHops,
+    pub(super) post_hops: PerSourceHops,
+    /// Extra delay of instantaneous loss feedback; see [`loss_feedback_delay`].
+    pub(super) loss_delay: Nanos,
     /// Extra delay of loss feedback for packets that are lost at the time of sending.
-    resend_delay: Nanos,
+    pub(super) resend_delay: Nanos,
     pub(super) distributions: Vec<CrossFlowDistributions>,
-    pub(super) network: FlowNetwork,
+    pub(super) shared: SharedRouter<Q>,
     pub(super) events: FlowEventQueue,
     pub(super) references: Vec<ReferenceFlow>,
     pub(super) cross: Vec<CrossFlow>,
@@ -70,33 +78,40 @@ pub struct FixedPointReplication {
     step: u32,
     rows: Vec<[f64; STEP_CELLS.len()]>,
     pub(super) probes: FlowProbes,
+    pub(super) router_counters: RouterCounters,
 }
 
-impl FixedPointReplication {
+/// Packet counters of the shared router over the run.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct RouterCounters {
+    pub offered: u64,
+    pub left: u64,
+    pub dropped: u64,
+}
+
+impl<Q: QueueDiscipline> FixedPointReplication<Q> {
     /// Creates a replication.
     #[must_use]
-    pub fn new(config: &Arc<NetworkConfig>, spec: &FixedPointConfig, replication: u32) -> Self {
+    pub fn new(config: &RunConfig, spec: &FixedPointConfig, queue: Q, replication: u32) -> Self {
+        let link = create_fixed_rate_transmitter(config.bottleneck_bps, config.packet_bytes);
         let paths: Vec<ClassPath> =
             config.classes.iter().map(|class| ClassPath::new(class, config)).collect();
-        let probes = || Probes::new(&config.probes, config.classes.len(), 0);
-        let packet_bytes = paths.iter().map(|path| path.packet_bytes).max().unwrap_or(0);
-        let traffic = config.classes.iter().map(|class| match &class.traffic {
-            FlowTraffic::Files(traffic) => traffic.clone(),
-            _ => Traffic::Transfers { sizes: Vec::new() },
-        });
+        let stages = hops::stage_count(config);
+        let probes = || Probes::new(&config.probes, config.classes.len(), stages);
+        let behind = config.hops_before.len() + 1;
         let mut run = Self {
             scheme: spec.scheme,
             queue_rule: spec.queue_rule,
             binning: ActiveFlowBinning { conditional: spec.conditional },
             spec: spec.clone(),
             blocks: config.probes.goodput_packets > 0,
-            traffic: traffic.collect(),
+            traffic: config.classes.iter().map(|class| class.traffic.clone()).collect(),
             distributions: spec
                 .initial
                 .iter()
                 .map(|initial| CrossFlowDistributions::new(*initial))
                 .collect(),
-            network: FlowNetwork::new(config, replication),
+            shared: SharedRouter::new(queue, link.clone()),
             events: FlowEventQueue::new(),
             references: Vec::new(),
             cross: Vec::new(),
@@ -107,65 +122,71 @@ impl FixedPointReplication {
             step: 0,
             rows: Vec::new(),
             probes: FlowProbes::new(probes),
+            router_counters: RouterCounters::default(),
             coupling: SizeOffTimeCoupling::default(),
-            resend_delay: config.links[config.headline].transmission_time(packet_bytes).max(1),
+            pre_hops: PerSourceHops::new(&config.hops_before, 0, config, replication),
+            post_hops: PerSourceHops::new(&config.hops_after, behind, config, replication),
+            loss_delay: loss_feedback_delay(config, &paths, &link),
+            resend_delay: link.cached_transmission_time().max(1),
             paths,
         };
         run.add_flows(config, replication);
         run.schedule_flow_starts();
-        for (stream, first) in (0..).zip(run.network.add_streams()) {
-            run.events.push(first, FlowEvent::Stream, stream);
-        }
         run
     }
 
     /// Adds all flows: first reference flows and then cross flows, both ordered by class.
-    fn add_flows(&mut self, config: &NetworkConfig, replication: u32) {
-        let followed = self.spec.references.clone();
-        let (seed, mut id) = (config.seed, 0);
-        for (class, followed) in followed.iter().enumerate() {
-            for _ in 0..*followed {
-                let path = &self.paths[class];
-                let route = self.network.add_reference_route(&path.route, class, id);
-                let stream = stream_of_flow(seed, replication, id);
-                self.references.push(ReferenceFlow::new((class as u16, path), route, stream));
-                id += 1;
-            }
+    fn add_flows(&mut self, config: &RunConfig, replication: u32) {
+        let references = self.spec.references.clone();
+        for (class, followed) in references.iter().enumerate() {
+            self.add_reference_flows(class, *followed, config.seed, replication);
         }
-        for (class, followed) in followed.iter().enumerate() {
-            for _ in 0..config.classes[class].flows.saturating_sub(*followed) {
-                let path = &self.paths[class];
-                let routes = self.network.add_cross_routes(&path.route, self.scheme, class, id);
-                let stream = stream_of_flow(seed, replication, id);
-                self.cross.push(CrossFlow::new((class as u16, path), routes, stream));
-                id += 1;
-            }
+        for (class, followed) in references.iter().enumerate() {
+            let others = config.classes[class].sources.saturating_sub(*followed);
+            self.add_cross_flows(class, others, config.seed, replication);
         }
     }
 
+    fn add_reference_flows(&mut self, class: usize, count: u32, seed: u64, replication: u32) {
+        let (path, first) = (&self.paths[class], self.references.len() as u32);
+        let flow = |id| ReferenceFlow::new(class as u16, path, seed, replication, id);
+        self.references.extend((first..first + count).map(flow));
+    }
+
+    fn add_cross_flows(&mut self, class: usize, count: u32, seed: u64, replication: u32) {
+        let (path, first) = (&self.paths[class], (self.references.len() + self.cross.len()) as u32);
+        let flow = |id| CrossFlow::new(class as u16, path, seed, replication, id);
+        self.cross.extend((first..first + count).map(flow));
+    }
+
     fn schedule_flow_starts(&mut self) {
-        let Self { references, cross, traffic, events, .. } = self;
+        let Self { references, cross, traffic, paths, events, .. } = self;
         let mut indices = vec![0_usize; traffic.len()];
         let mut schedule =
-            |class: usize, off_times: &mut RandomStream, sizes: &mut RandomStream, id| {
-                let start =
-                    draw_source_start(&traffic[class], indices[class], false, off_times, sizes);
-                let (seconds, size) = match start? {
+            |class: usize, up, off_times: &mut RandomStream, sizes: &mut RandomStream, id| {
+                let (seconds, size) = match draw_source_start(
+                    &traffic[class],
+                    indices[class],
+                    false,
+                    off_times,
+                    sizes,
+                )? {
                     SourceStart::Sends { after, size } => (after, size),
                     SourceStart::Off { left, .. } => (left, 0),
                 };
                 indices[class] += 1;
-                events.push(seconds_to_nanos(seconds), FlowEvent::FileStart, id);
+                events.push(seconds_to_nanos(seconds) + up, FlowEvent::FileStart, id);
                 Some(size)
             };
         for (id, flow) in (0..).zip(&mut *references) {
             let class = flow.record.class();
-            let size = schedule(class, &mut flow.off_times, &mut flow.sizes, id);
+            let size =
+                schedule(class, paths[class].up_delay, &mut flow.off_times, &mut flow.sizes, id);
             flow.size = size.unwrap_or(0);
         }
         for (id, flow) in (references.len() as u32..).zip(cross) {
             let class = flow.record.class();
-            let size = schedule(class, &mut flow.off_times, &mut flow.sizes, id);
+            let size = schedule(class, 0, &mut flow.off_times, &mut flow.sizes, id);
             flow.size = size.unwrap_or(0);
         }
     }
@@ -173,71 +194,85 @@ impl FixedPointReplication {
     fn process_next_event(&mut self) {
         let Some((now, event, flow)) = self.events.take_next_event() else { return };
         self.now = now;
-        let is_reference = self.is_reference_flow(flow);
         match event {
-            FlowEvent::Departure if is_reference => self.on_reference_departure(flow),
-            FlowEvent::Departure => self.on_cross_departure(flow),
-            FlowEvent::LossFeedback if is_reference => self.on_reference_loss_feedback(flow),
-            FlowEvent::LossFeedback => self.on_cross_loss_feedback(flow),
-            FlowEvent::Cross => self.on_cross_event(flow),
-            FlowEvent::Virtual => self.on_virtual_departure(flow),
-            FlowEvent::Stream => {
-                let next = self.network.send_stream_packet(now, flow, &mut self.probes.reference);
-                self.events.push(next, FlowEvent::Stream, flow);
-            }
             FlowEvent::Ack => self.on_reference_ack(flow),
+            FlowEvent::LossFeedback if self.is_reference_flow(flow) => {
+                self.on_reference_loss_feedback(flow)
+            }
+            FlowEvent::LossFeedback => self.on_cross_loss_feedback(flow),
+            FlowEvent::Entry => self.on_cross_event(flow),
+            FlowEvent::Arrival if self.is_reference_flow(flow) => self.on_reference_arrival(flow),
+            FlowEvent::Arrival if self.cross_flows_use_entry_hops() => {
+                self.enter_router_after_entry_hops(flow)
+            }
+            FlowEvent::Arrival => self.on_cross_event(flow),
             FlowEvent::RetransmissionTimer => self.on_reference_retransmission_timer(flow),
-            FlowEvent::FileStart if is_reference => self.start_reference_file(flow),
+            FlowEvent::FileStart if self.is_reference_flow(flow) => self.start_reference_file(flow),
             FlowEvent::FileStart => self.start_cross_file(flow),
         }
-        self.process_reports();
-    }
-
-    /// Handles what the network reported.
-    pub(super) fn process_reports(&mut self) {
-        while let Some(report) = self.network.take_report() {
-            match report {
-                Report::Arrived { packet, found, is_dropped } => {
-                    if self.is_reference_flow(packet.flow) {
-                        self.on_reference_arrival(packet, found, is_dropped);
-                    } else {
-                        self.on_cross_arrival(packet, found, is_dropped);
-                    }
-                }
-                Report::Transmitted { packet, leaves } => {
-                    if self.is_reference_flow(packet.flow) {
-                        self.on_reference_transmission(packet, leaves);
-                    } else {
-                        self.events.push(leaves, FlowEvent::Departure, packet.flow);
-                    }
-                }
-                Report::Lost { packet, at, at_router } => {
-                    if self.is_reference_flow(packet.flow) {
-                        self.on_reference_loss(packet, at, at_router);
-                    } else {
-                        self.on_cross_packet_loss(packet, at, at_router);
-                    }
-                }
-                Report::Delivered { packet } => {
-                    if self.is_reference_flow(packet.flow) {
-                        self.on_reference_delivery(packet);
-                    } else {
-                        self.on_cross_delivery(packet);
-                    }
-                }
-            }
-        }
-    }
-
-    /// Time of the instantaneous loss feedback of a packet that is lost at `at`. If it is lost at the
-    /// time of sending, a flow would endlessly resend into a full buffer at that time. So its
-    /// feedback is delayed by the time of a packet at the router, as in the packet engine.
-    pub(super) fn feedback_time(&self, at: Nanos, sent_at: Nanos) -> Nanos {
-        at + if at <= sent_at { self.resend_delay } else { 0 }
     }
 
     fn is_reference_flow(&self, flow: u32) -> bool {
         (flow as usize) < self.references.len()
+    }
+
+    fn transmit_at_router(&mut self, now: Nanos) {
+        self.now = now;
+        if let Some((leaves, packet)) = self.shared.take_next_departure(&mut self.probes.reference)
+        {
+            self.on_router_departure(packet, leaves);
+        }
+    }
+
+    fn on_router_departure(&mut self, packet: Packet, leaves: Nanos) {
+        self.router_counters.left += 1;
+        if self.is_reference_flow(packet.source()) {
+            self.on_reference_departure(packet, leaves);
+        } else {
+            self.on_cross_departure(packet, leaves);
+        }
+    }
+
+    /// Offers a packet to the shared router, and handles an evicted packet. Returns `None` if the
+    /// packet is dropped, otherwise `Some` with the departure time, which is `None` if it is not
+    /// known yet.
+    pub(super) fn offer_to_router(&mut self, packet: Packet) -> Option<Option<Nanos>> {
+        self.router_counters.offered += 1;
+        match self.shared.offer_packet(self.now, packet, &mut self.probes.reference) {
+            RouterOutcome::Leaves(leaves) => {
+                self.router_counters.left += 1;
+                Some(Some(leaves))
+            }
+            RouterOutcome::Waits(evicted) => {
+                if let Some(packet) = evicted {
+                    self.router_counters.dropped += 1;
+                    self.on_router_eviction(packet);
+                }
+                Some(None)
+            }
+            RouterOutcome::Dropped => {
+                self.router_counters.dropped += 1;
+                None
+            }
+        }
+    }
+
+    /// Offers the next packet of `[[cross]]` traffic, which may evict a packet of a flow.
+    fn offer_stream_packet_to_router(&mut self, now: Nanos) {
+        self.now = now;
+        let SharedRouter { queue, link, .. } = &mut self.shared;
+        if let Some(packet) = queue.enqueue_next_cross_packet(link, &mut self.probes.reference) {
+            self.router_counters.dropped += 1;
+            self.on_router_eviction(packet);
+        }
+    }
+
+    fn on_router_eviction(&mut self, packet: Packet) {
+        if self.is_reference_flow(packet.source()) {
+            self.on_reference_drop(packet);
+        } else {
+            self.on_cross_eviction(packet);
+        }
     }
 
     pub(super) fn active_flow_bin(&self) -> usize {
@@ -322,25 +357,28 @@ impl FixedPointReplication {
     }
 
     fn update_queue_counters(&mut self) {
-        self.network.update_queue(self.now, &mut self.probes.reference);
+        let now = self.now;
+        self.shared.queue.advance_to(now, &mut self.probes.reference);
+        self.probes.reference.occupancy.record_length_until(self.shared.queue.held_packets(), now);
+        self.pre_hops.add_cross_counters_to_probes(&mut self.probes.reference);
+        self.post_hops.add_cross_counters_to_probes(&mut self.probes.reference);
     }
 }
 
-impl Replication for FixedPointReplication {
+impl<Q: QueueDiscipline + Send + Sync> Replication for FixedPointReplication<Q> {
     fn advance(&mut self, limit: RunLimit, watch: &mut RunWatch<'_>) -> StopReason {
         self.limit = self.boundary.min(limit.until);
         loop {
-            let (network, event) = (self.network.next_time(), self.events.next_time());
-            if network.min(event) > self.limit {
-                if self.pass_boundary_or_end_run(limit) {
-                    return StopReason::Done;
-                }
-            } else if network <= event {
-                self.now = network;
-                self.network.step(&mut self.probes.reference);
-                self.process_reports();
-            } else {
+            let (due, served) = (self.events.next_time(), self.shared.next_departure());
+            let offered = self.shared.queue.next_cross_arrival();
+            if served <= due.min(offered) && served <= self.limit {
+                self.transmit_at_router(served);
+            } else if offered <= due && offered <= self.limit {
+                self.offer_stream_packet_to_router(offered);
+            } else if due <= self.limit {
                 self.process_next_event();
+            } else if self.pass_boundary_or_end_run(limit) {
+                return StopReason::Done;
             }
             if !watch.should_continue(|| self.now as f64 / limit.until as f64) {
                 return StopReason::Interrupted;
@@ -352,8 +390,10 @@ impl Replication for FixedPointReplication {
         self.update_queue_counters();
         self.probes.reference.states = self.probes.reference.population.copy_until(self.now);
         self.probes.close_counter_slots(self.now, true);
-        let [sent, received, dropped, in_flight] = self.network.totals();
-        if sent != received + dropped + in_flight {
+        let RouterCounters { offered, left, dropped } = self.router_counters;
+        let in_flight = self.shared.waiting_packets();
+        if offered != left + dropped + in_flight {
+            let (sent, received) = (offered, left);
             return Err(ConservationError::Packets { sent, received, dropped, in_flight });
         }
         Ok(&self.probes.reference)
@@ -422,6 +462,15 @@ pub(super) fn draw_off_time(
         }
         _ => NEVER,
     }
+}
+
+/// Extra delay of loss feedback. Without any delay before the shared router, a flow would endlessly
+/// resend into a full buffer at the same time. Its feedback is therefore delayed by one packet time
+/// of the router, as in the packet engine.
+fn loss_feedback_delay(config: &RunConfig, paths: &[ClassPath], link: &Transmitter) -> Nanos {
+    let min_delay = paths.iter().map(|path| path.up_delay).min().unwrap_or(0);
+    let takes_time = min_delay + hops::time_to_first_shared_hop(config, config.packet_bytes) > 0;
+    if takes_time { 0 } else { link.cached_transmission_time().max(1) }
 }
 
 /// Statistics of the flows of a class since the last reset of the counters.

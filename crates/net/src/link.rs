@@ -398,11 +398,13 @@ impl<T: Copy> Link<T> {
         }
     }
 
-    /// Bytes that a token bucket or a trace could have sent by then.
+    /// Bytes that a token bucket or a trace could have sent by then, or a policer let pass.
     #[must_use]
     pub fn varying_capacity_bytes_until(&self, until: Nanos) -> Option<u64> {
         match &self.server {
-            Server::Unlimited | Server::Uncounted(_) => None,
+            Server::Unlimited | Server::Uncounted(_) => {
+                self.policer.as_ref().map(|policer| policer.capacity_bytes_until(until))
+            }
             Server::Fifo { link, .. } => link.transmitter().capacity_bytes_until(until),
             Server::Holding(link) => link.transmitter().capacity_bytes_until(until),
         }

@@ -99,17 +99,12 @@ impl Simulation {
     #[classmethod]
     fn fixed_point(
         _class: &Bound<'_, PyType>,
-        config: ConfigFromPython<NetworkConfig>,
+        config: ConfigFromPython<RunConfig>,
         spec: ConfigFromPython<FixedPointConfig>,
         replications: u32,
     ) -> Self {
         let (ConfigFromPython(config), ConfigFromPython(spec)) = (config, spec);
-        Self {
-            class_count: config.classes.len(),
-            link_classes: Vec::new(),
-            runs: create_replications(&config, &spec, replications),
-            config: AnyConfig::Links(Box::new(config)),
-        }
+        Self::new_run(create_replications(&config, &spec, replications), config)
     }
 
     /// Advance all replications. Return "done", "interrupted", "out-of-time" or "crowded".

@@ -20,8 +20,8 @@ import numpy as np
 import tcpcast
 from tcpcast import _native, statistics
 from tcpcast.answer import UNITS, Answer, Status
-from tcpcast.engines.packet import WallTimeLimit, cross_traffic, metric_estimates, tables
-from tcpcast.engines.packet.configuration import make_links_configuration, to_nanoseconds
+from tcpcast.engines.packet import WallTimeLimit, metric_estimates, tables
+from tcpcast.engines.packet.configuration import make_road_configuration, to_nanoseconds
 from tcpcast.engines.packet.counters import CLASS_COUNTER, LINK_COUNTER, BatchCounters, Snapshot
 from tcpcast.engines.packet.equilibrium import equilibrium_on_times_s
 from tcpcast.engines.packet.file_goodputs import PIECE_INDEX, estimate_exceeded_goodputs
@@ -88,7 +88,7 @@ def fixed_point(scenario: Scenario, options: RunOptions) -> Answer:
     """
     raise_if_unsupported(scenario)
     table = scenario.fixed_point or DEFAULT_SETTINGS
-    config = make_links_configuration(scenario, 0.0)
+    config = make_road_configuration(scenario, 0.0)
     check_memory(scenario, config)
     run = _native.Simulation.fixed_point(
         config, native_configuration(scenario, table), scenario.run.replications
@@ -130,17 +130,8 @@ def fixed_point(scenario: Scenario, options: RunOptions) -> Answer:
         verdict = run_convergence_tests(scenario, table, reference, cross_flows, run.steps())
         by_share = estimate_exceeded_goodputs(scenario, snapshot)
         found = tables.make_all_tables(scenario, snapshot, by_share)
-        followed = sum(reference_flow_counts(scenario, table))
-        found["cross"] = cross_traffic.cross_traffic_table(
-            scenario,
-            snapshot.totals,
-            snapshot.units.measured_s,
-            lambda place: (
-                followed
-                if table.scheme != OWN_HOPS_SCHEME and place.stage < scenario.network.measured_index
-                else scenario.senders
-            ),
-        )
+        # Its counts are of the reference flows only.
+        found.pop("by_hop", None)
         cells = dict(zip(_native.STEP_CELLS, np.mean(run.steps(), axis=0).T, strict=True))
         names = np.array([group.name for group in scenario.populations])
         step, number = cells.pop("step").astype(np.int64), cells.pop("class").astype(np.int64)

@@ -1,5 +1,6 @@
 """Table ``[probes]``: additional recorded data."""
 
+import os
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
@@ -87,6 +88,10 @@ class Probes(Table):
     )
 
     def _find_errors(self) -> Errors:
+        files = [os.path.normpath(capture.file) for capture in self.pcap]
+        if same := next((file for file in files if files.count(file) > 1), None):
+            message = f"two captures use the file {same}; choose different names"
+            yield make_error_at(message, "pcap")
         shares = self.goodput_shares
         twice = next((share for share in shares if shares.count(share) > 1), None)
         if twice is not None:

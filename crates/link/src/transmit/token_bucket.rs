@@ -128,6 +128,12 @@ impl Policer {
         passes
     }
 
+    /// Bytes that could have passed by `until`.
+    #[must_use]
+    pub fn capacity_bytes_until(&self, until: Nanos) -> u64 {
+        self.bucket.tokens.token_bytes_generated_until(until)
+    }
+
     /// Fills the bucket.
     pub fn fill_bucket(&mut self) {
         self.bucket.missing = 0;

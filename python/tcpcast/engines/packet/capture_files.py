@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from typing import TYPE_CHECKING
 
 from tcpcast import output
@@ -29,21 +28,13 @@ def check_all_capture_files(scenario: Scenario, options: RunOptions) -> None:
     Raises
     ------
     TcpcastError
-        A file of that name exists, and ``options.force`` is not set; or two captures use the same
-        file.
+        A file of that name exists, and ``options.force`` is not set.
     MachineError
         A directory is not writable.
     """
-    seen: set[str] = set()
     for wanted in scenario.probes.pcap:
         file = resolve_capture_path(scenario, wanted.file)
         check_capture_file(scenario, file, force=options.force)
-        path = os.path.abspath(file)
-        if path in seen:
-            raise TcpcastError(
-                f"probes.pcap: two captures use the file {file}; choose different names"
-            )
-        seen.add(path)
 
 
 def resolve_capture_path(scenario: Scenario, name: str) -> Path:

@@ -13,7 +13,7 @@ from tcpcast.scenario.cross_checks import find_stream_hop, get_recorded_streams
 from tcpcast.units import digits
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from tcpcast.array_types import Table
     from tcpcast.engines.packet.config_types import Config
@@ -184,12 +184,7 @@ def count_noise_bins(scenario: Scenario, bin_s: float) -> int:
     return min(MAX_NOISE_BINS, max(2, 1 << (needed - 1).bit_length()))
 
 
-def cross_traffic_table(
-    scenario: Scenario,
-    totals: Mapping[str, Any],
-    measured_s: float,
-    count_senders: Callable[[StreamHop], int] | None = None,
-) -> Table:
+def cross_traffic_table(scenario: Scenario, totals: Mapping[str, Any], measured_s: float) -> Table:
     """Return one row per stream: its offered load and the load that the hop carried.
 
     Parameters
@@ -200,8 +195,6 @@ def cross_traffic_table(
         Totals of the simulator.
     measured_s
         Measured time, summed over all replications, in seconds.
-    count_senders
-        Returns the number of senders that use their own hop; all, if omitted.
 
     Returns
     -------
@@ -229,8 +222,7 @@ def cross_traffic_table(
             "mean_bps": stream.mean_bps(place.link.rate_bps),
         }
         senders = scenario.topology.links[place.name].each is not None
-        count = scenario.senders if count_senders is None else count_senders(place)
-        bps = bits / measured_s / (count if senders else 1)
+        bps = bits / measured_s / (scenario.senders if senders else 1)
         offered, carried, dropped = (float(count) for count in counters[:3])
         (series, load, lost), (waits, waited_ns) = counters[4:]
         if series:
