@@ -198,11 +198,11 @@ def test_fixed_point_configuration_keys() -> None:
     loop = scenario("loop").with_changes({"fixed_point": {"scheme": 2}})
     assert loop.fixed_point is not None
     config = native_configuration(loop, loop.fixed_point)
-    assert _native.Simulation.fixed_point(make_links_configuration(loop, 1.0), config, 1)
+    assert _native.Simulation.fixed_point(make_road_configuration(loop, 1.0), config, 1)
     for key in config:
         less = {other: value for other, value in config.items() if other != key}
         with pytest.raises(ValueError, match=f"missing field `{key}`"):
-            _native.Simulation.fixed_point(make_links_configuration(loop, 1.0), less, 1)
+            _native.Simulation.fixed_point(make_road_configuration(loop, 1.0), less, 1)
     wrong = config | {"scheme": "3"}
     with pytest.raises(ValueError, match="scheme: unknown variant `3`"):
-        _native.Simulation.fixed_point(make_links_configuration(loop, 1.0), wrong, 1)
+        _native.Simulation.fixed_point(make_road_configuration(loop, 1.0), wrong, 1)
