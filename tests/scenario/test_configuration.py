@@ -9,7 +9,10 @@ import pytest
 import tcpcast
 from tcpcast import _native
 from tcpcast.engines.fixed_point import native_configuration
-from tcpcast.engines.packet.configuration import make_links_configuration
+from tcpcast.engines.packet.configuration import (
+    make_links_configuration,
+    make_road_configuration,
+)
 from tcpcast.scenario import Scenario
 from tcpcast.scenario.modern_tcp import MODERN_PRESETS
 from tcpcast.scenario.queue import QUEUE_NAMES
