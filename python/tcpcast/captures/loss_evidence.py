@@ -32,8 +32,14 @@ link."""
 
 
 def path_rtt_s(table: Table) -> Column:
-    """Return the RTT of the whole path: the maximum of mean RTT and handshake RTT."""
-    return np.asarray(np.fmax(table["rtt_mean_s"], table["handshake_rtt_s"]))
+    """Return the RTT of the whole path: the mean RTT, if it is measured over the whole path.
+
+    If the mean is unknown or a lower bound, the handshake RTT replaces it if it is larger. It is a
+    single sample, which may include a queue or a delay of a host.
+    """
+    mean = table["rtt_mean_s"]
+    is_partial = table["rtt_lower_bound"] | np.isnan(mean)
+    return np.where(is_partial, np.fmax(mean, table["handshake_rtt_s"]), mean)
 
 
 def unnecessary_retransmissions(table: Table) -> Column:
