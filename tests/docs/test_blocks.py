@@ -10,7 +10,7 @@ import pytest
 from doc_figures import figures, images, look_alike
 from doc_pages import ROOT, Block, Reader, blocks, follows, pages, timeless
 
-KNOWN = {"", "console", "python", "toml", "sh", "text", "json"}
+KNOWN = {"", "console", "python", "toml", "sh", "text", "json", "yaml"}
 AGREEMENT = ROOT / "docs" / "figures" / "agreement.svg"
 """Drawn by ``docs/agreement_figure.py`` from a data file, not by a command of a page."""
 MAX_SCREENSHOT_BYTES = 1_500_000

@@ -11,12 +11,13 @@ import pytest
 from tcpcast.cli import main
 from tcpcast.cli.commands import COMMANDS, RUN, Command
 from tcpcast.cli.options import JSON
-from tcpcast.cli.page import make_forms
+from tcpcast.cli.page import PLANS_WITHOUT_FORM, make_forms
 from tcpcast.command_option import FormField, Option
 from tcpcast.path_option_definitions import PATH_OPTIONS
 from tcpcast.plan.questions import QUESTIONS
 from tcpcast.scenario import parse_assignments
 from tcpcast.scenario.loading import get_packaged_names, load
+from tcpcast.scenario.rate import TokenBucket
 
 from web.conftest import Page
 
@@ -45,12 +46,21 @@ def test_each_command_has_one_form() -> None:
         "run",
         "home",
         "trace",
-        *(f"plan-{name}" for name in QUESTIONS),
+        *(f"plan-{name}" for name in QUESTIONS if name not in PLANS_WITHOUT_FORM),
     ]
     fields = {each.name: each for each in FORMS["predict"].fields}
     assert set(PATH_OPTIONS) <= fields.keys()
     assert fields["stack"].default == "linux-cubic"
     assert set(FORMS["run"].by_scenario) == set(get_packaged_names())
+
+
+def test_only_the_plan_of_a_shaper_has_no_form_because_no_packaged_scenario_has_a_shaper() -> None:
+    assert list(PLANS_WITHOUT_FORM) == ["shaper"]
+    links = [link for name in get_packaged_names() for link in load(name).links.values()]
+    assert links
+    for link in links:
+        assert getattr(link.queue, "shaper", None) is None
+        assert not isinstance(link.varying, TokenBucket)
 
 
 def test_a_row_in_the_table_of_commands_is_a_form_and_a_row_in_its_inputs_a_field(

@@ -532,7 +532,7 @@ LINK = Command(
 )
 ACCEPT = Command(
     "accept",
-    "Test a congestion control as RFC 9743 demands, with permissible zones.",
+    "Test a congestion control by the battery of RFC 9743.",
     "Runs a stack, or the class of Python in a file, in about 35 simulations: alone, with random "
     "loss, against other flows, with other round-trip times, ECN, AQM, a policer, and changing "
     "rates. The file is executed. Exits with 1 if a value is outside of its zone.",

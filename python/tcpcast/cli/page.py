@@ -60,6 +60,10 @@ MAX_LENGTH = 200
 """Maximum length of a value in characters."""
 MAX_PAGE_BYTES = 32 * 2**20
 DEFAULT_SCENARIO = "office-50mbit"
+DEFAULT_NETWORK = "home"
+"""Scenario of plans that vary a key of a link."""
+PLANS_WITHOUT_FORM = {"shaper"}
+"""Plans that no packaged scenario can answer."""
 COMMON_STACKS = (
     *("linux-cubic", "linux-reno", "linux-bbr", "bbr3"),
     *("rfc-newreno", "rfc-reno", "rfc-sack"),
@@ -72,6 +76,7 @@ KEYS_OF_EACH_SCENARIO = (
 """Keys with a field although the scenario may use their defaults."""
 INPUTS_WITHOUT_FIELD = {"context", "files", "second_capture", "packet", "changes", "seed"}
 """Inputs without a field: one capture is uploaded, a button simulates, and keys have fields."""
+LINK_RATE = r"link\.[^.]+\.rate"
 HIDDEN_KEYS = re.compile(r"name|probes\..*|sweep\..*|class\.[^.]+\.name|network\.hop\.[^.]+\.name")
 RARE_KEYS = re.compile(
     r"run\.|(class\.[^.]+\.)?tcp\.(?!stack)|network\.(packet|ack)$|.*\.(kind|distribution|minimum)$"
@@ -159,7 +164,8 @@ class Form:
         """
         given = dict(values)
         simulated, across = given.pop("simulate", "") == "1", given.pop("across", "")
-        scenario = given.get("file", DEFAULT_SCENARIO)
+        initial = {each.name: each.default for each in self.fields}
+        scenario = given.get("file", initial.get("file", DEFAULT_SCENARIO))
         fields = {each.name: each for each in (*self.fields, *self.by_scenario.get(scenario, ()))}
         for name, text in given.items():
             if name not in fields:
@@ -487,7 +493,8 @@ def _fields_of_scenario(name: str) -> tuple[Field, ...]:
     values = dict(_iter_values(parse_toml(read_packaged_text(name), name)))
     has_links = any(key.startswith("link.") for key in values)
     common = [k for k in KEYS_OF_EACH_SCENARIO if not (has_links and k.startswith("network."))]
-    values = dict.fromkeys(common) | values
+    queues = [f"{k.rpartition('.')[0]}.queue" for k in values if re.fullmatch(LINK_RATE, k)]
+    values = dict.fromkeys([*common, *queues]) | values
     replaced = tuple(
         key.split(".", 3 if key.startswith("network.") else 2)[-1]
         for key in values
@@ -537,13 +544,16 @@ def make_forms() -> dict[str, Form]:
             )
         )
     for name, question in QUESTIONS.items():
+        if name in PLANS_WITHOUT_FORM:
+            continue
         rows = [row for row in list_plan_options(question) if not isinstance(row, Argument)]
         with _speaking_of_fields(rows):
             fields = [_option_field(row, question.example) for row in rows]
             about = with_names(f"{question.summary} {question.about}")
         keys: dict[str, tuple[Field, ...]] = {}
         if not question.required_path_options:  # the path is a scenario
-            fields.append(scenario)
+            varies_link = question.key.startswith("link.")
+            fields.append(scenario._replace(default=DEFAULT_NETWORK) if varies_link else scenario)
             solved = {question.key, f"traffic.{question.key}"}
             keys = {
                 file: tuple(each for each in of_file if each.name not in solved)
