@@ -4,6 +4,7 @@ import gc
 import importlib
 import os
 import signal
+import sys
 import time
 from collections.abc import Generator
 from pathlib import Path
@@ -82,3 +83,19 @@ def punctual_hosts() -> Generator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(configuration, "TIE_NOISE_NS", 0)
         yield
+
+
+@pytest.fixture(autouse=True)
+def without_registered_controls() -> Generator[None]:
+    """Remove congestion controls that a test registers; other tests would list them as stacks."""
+    yield
+    control = sys.modules.get("tcpcast.control")
+    if control is None or not control._REGISTERED:
+        return
+    from tcpcast.scenario import modern_stacks, modern_tcp, tcp  # noqa: PLC0415 - imports pydantic
+
+    for name in [stack.control for stack in control._REGISTERED]:
+        for known in (modern_stacks.MODERN_STACKS, modern_tcp.MODERN_PRESETS, tcp.STACKS):
+            known.pop(name, None)
+        modern_tcp.RATE_BASED.discard(name)
+    control._REGISTERED.clear()
