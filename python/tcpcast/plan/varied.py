@@ -347,9 +347,9 @@ def _vary_loss(question: Question, scenario: Scenario, _: str, __: str | None) -
 def _vary_shaper(question: Question, scenario: Scenario, _: str, class_name: str | None) -> Varied:
     """Vary the rate of the shaper of a link: CAKE, or a token bucket."""
     name, link = _link_for_delay(question, scenario, class_name)
-    cake_bps = getattr(link.queue, "shaper", None)
+    cake_bps, most_bps = getattr(link.queue, "shaper", None), math.inf
     if cake_bps is not None:
-        key, start = f"link.{name}.queue.rate", cake_bps
+        key, start, most_bps = f"link.{name}.queue.rate", cake_bps, link.rate_bps
     elif isinstance(link.varying, TokenBucket):
         key, start = f"link.{name}.rate.bucket", link.varying.bucket
     else:
@@ -363,7 +363,7 @@ def _vary_shaper(question: Question, scenario: Scenario, _: str, class_name: str
         make_changes=lambda value: {key: units.format_rate(float(f"{value:.6g}"))},
         start=start,
         minimum=start / MAX_SHAPER_FACTOR,
-        maximum=start * MAX_SHAPER_FACTOR,
+        maximum=min(start * MAX_SHAPER_FACTOR, most_bps),
         scenario=scenario,
     )
 
