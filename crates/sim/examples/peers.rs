@@ -36,7 +36,7 @@ use tcpcast_sim::{
     SizeRounding, Traffic,
 };
 use tcpcast_tcp::modern::{HandshakeKind, ModernTcpConfig, Preset, Stack};
-use tcpcast_tcp::quic::{PacingBurst, QuicRules};
+use tcpcast_tcp::quic::QuicRules;
 use tcpcast_tcp::{IdleRestart, InstantLossRules, TcpConfig, WindowGrowthCondition};
 
 fn argument<T: std::str::FromStr>(index: usize, default: T) -> T {
@@ -315,33 +315,9 @@ fn default_config() -> RunConfig {
     }
 }
 
-/// RFC 9000 and 9002.
-const QUIC_RULES: QuicRules = QuicRules {
-    ack_packets: 2,
-    ack_delay: SECOND / 40,
-    max_ack_delay: SECOND / 40,
-    acks_reordering: true,
-    time_threshold_eighths: 9,
-    initial_rtt: SECOND / 3,
-    probes: 2,
-    probes_carry_data: true,
-    fills_window: true,
-    pacing_percent: 125,
-    burst: PacingBurst {
-        min_packets: 10,
-        max_packets: 10,
-        window_percent: 0,
-        time: 0,
-        waits_for_burst: false,
-    },
-    window: 1 << 40,
-    window_doubles: false,
-    hystart: false,
-};
-
 fn modern_stack_from_environment(packet_bytes: u32) -> Option<ModernTcpConfig> {
     let preset = Preset::from_name(&std::env::var("STACK").ok()?)?.stack();
-    let quic = std::env::var_os("QUIC").map(|_| QUIC_RULES);
+    let quic = std::env::var_os("QUIC").map(|_| QuicRules::RFC);
     let headers = match (quic, preset.timestamps) {
         (Some(_), _) => 63,
         (None, true) => 52,

@@ -250,7 +250,8 @@ impl StackOptions {
         match preset {
             CongestionControlKind::MulTcp(_) => CongestionControlKind::MulTcp(self.virtual_flows),
             CongestionControlKind::Cubic(options) => {
-                let ends_early = self.quic.is_none_or(|quic| quic.hystart);
+                // In QUIC, slow start of CUBIC ends only by loss.
+                let ends_early = self.quic.is_none();
                 CongestionControlKind::Cubic(CubicOptions {
                     hystart: self.kernel.rules().hystart,
                     hystart_train: options.hystart_train && ends_early,

@@ -136,7 +136,6 @@ impl AckTracker {
 
 #[cfg(test)]
 mod tests {
-    use super::super::recovery::tests::RULES;
     use super::*;
     use tcpcast_link::time::MILLISECOND;
 
@@ -148,7 +147,7 @@ mod tests {
     fn second_packet_or_gap_is_acknowledged_at_once() {
         let mut tracker = AckTracker::new();
         let mut receive = |number| {
-            assert!(tracker.on_packet(7, &data(number), false, &RULES));
+            assert!(tracker.on_packet(7, &data(number), false, &QuicRules::RFC));
             let (due, at) = (tracker.is_due(), tracker.deadline());
             if due {
                 tracker.write_ack(7, 100, &mut QuicPacket::default());
@@ -166,9 +165,9 @@ mod tests {
     fn frames_report_highest_ranges_first_and_forget_acknowledged_ones() {
         let mut tracker = AckTracker::new();
         for number in [0, 1, 4, 6] {
-            tracker.on_packet(1000 + number, &data(number), number == 4, &RULES);
+            tracker.on_packet(1000 + number, &data(number), number == 4, &QuicRules::RFC);
         }
-        assert!(!tracker.on_packet(2000, &data(4), false, &RULES), "a duplicate");
+        assert!(!tracker.on_packet(2000, &data(4), false, &QuicRules::RFC), "a duplicate");
         let mut packet = QuicPacket::default();
         tracker.write_ack(1500, 100, &mut packet);
         let ranges: Vec<_> = packet.acked.iter().map(|range| (range.start, range.end)).collect();
@@ -182,7 +181,7 @@ mod tests {
     fn number_of_ranges_is_bounded() {
         let mut tracker = AckTracker::new();
         for number in 0..1000 {
-            tracker.on_packet(0, &data(2 * number), false, &RULES);
+            tracker.on_packet(0, &data(2 * number), false, &QuicRules::RFC);
         }
         assert_eq!(tracker.received.ranges().len(), MAX_RANGES);
     }

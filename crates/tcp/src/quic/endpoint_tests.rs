@@ -1,6 +1,5 @@
 //! Two ends on a path with a constant delay.
 
-use super::super::recovery::tests::RULES;
 use super::super::rules::QuicRules;
 use super::*;
 use crate::modern::{Preset, Stack};
@@ -150,7 +149,7 @@ impl Pair {
 #[test]
 fn transfer_without_losses_sends_each_packet_once_and_an_ack_for_two() {
     let bytes = 40 * u64::from(MSS);
-    let mut pair = Pair::new(HandshakeKind::None, bytes, RULES);
+    let mut pair = Pair::new(HandshakeKind::None, bytes, QuicRules::RFC);
     pair.run();
     assert!(pair.ends[SERVER].is_finished());
     assert_eq!(pair.ends[CLIENT].received_bytes(), bytes);
@@ -167,7 +166,7 @@ fn transfer_without_losses_sends_each_packet_once_and_an_ack_for_two() {
 #[test]
 fn handshakes_take_one_round_trip_and_resumption_with_0_rtt_none() {
     let opened = |kind, certificate| {
-        let mut pair = Pair::with_certificate(kind, 1000, RULES, certificate);
+        let mut pair = Pair::with_certificate(kind, 1000, QuicRules::RFC, certificate);
         pair.run();
         assert!(pair.ends[SERVER].is_finished(), "{kind:?}");
         // Each datagram with an Initial packet of the client has at least 1200 bytes.
@@ -186,7 +185,7 @@ fn handshakes_take_one_round_trip_and_resumption_with_0_rtt_none() {
 
 #[test]
 fn rfc_9000_8_1_server_sends_at_most_three_times_the_received_bytes() {
-    let mut pair = Pair::with_certificate(HandshakeKind::Tls13, 1000, RULES, 9000);
+    let mut pair = Pair::with_certificate(HandshakeKind::Tls13, 1000, QuicRules::RFC, 9000);
     pair.run();
     let before: u32 = pair
         .sent_by(SERVER)
@@ -200,7 +199,7 @@ fn rfc_9000_8_1_server_sends_at_most_three_times_the_received_bytes() {
 
 #[test]
 fn rfc_9002_lost_packet_is_sent_again_after_the_packet_threshold() {
-    let mut pair = Pair::new(HandshakeKind::None, 10 * u64::from(MSS), RULES);
+    let mut pair = Pair::new(HandshakeKind::None, 10 * u64::from(MSS), QuicRules::RFC);
     pair.path.loses = vec![(SERVER, 3)];
     // Packets 4 to 7 are acknowledged at once, because a packet is missing.
     pair.run();
@@ -224,7 +223,7 @@ fn rfc_9002_6_2_lost_tail_is_repaired_by_a_probe() {
     // a lost packet below an acknowledged ping is sent again at once, one round trip later.
     let mut ends = Vec::new();
     for probes_carry_data in [true, false] {
-        let rules = QuicRules { probes_carry_data, ..RULES };
+        let rules = QuicRules { probes_carry_data, ..QuicRules::RFC };
         let mut pair = Pair::new(HandshakeKind::None, 10 * u64::from(MSS), rules);
         pair.path.loses = vec![(SERVER, 9)];
         pair.run();
@@ -248,7 +247,7 @@ fn rfc_9002_6_2_lost_tail_is_repaired_by_a_probe() {
 fn lost_packets_of_a_handshake_are_sent_again() {
     for lost in 0..8 {
         for from in [SERVER, CLIENT] {
-            let mut pair = Pair::new(HandshakeKind::Tls13, 20_000, RULES);
+            let mut pair = Pair::new(HandshakeKind::Tls13, 20_000, QuicRules::RFC);
             pair.path.loses = vec![(from, lost)];
             pair.run();
             assert!(pair.ends[SERVER].is_finished(), "{from} {lost}");
@@ -260,7 +259,7 @@ fn lost_packets_of_a_handshake_are_sent_again() {
 #[test]
 fn flow_control_limits_unread_data_and_grows_as_the_rules_say() {
     let bytes = 400 * u64::from(MSS);
-    let rules = QuicRules { window: 20_000, ..RULES };
+    let rules = QuicRules { window: 20_000, ..QuicRules::RFC };
     let mut sliding = Pair::new(HandshakeKind::None, bytes, rules);
     sliding.run();
     assert!(sliding.ends[SERVER].is_finished());
@@ -279,7 +278,7 @@ fn flow_control_limits_unread_data_and_grows_as_the_rules_say() {
 
 #[test]
 fn pacing_spreads_the_window_over_the_round_trip() {
-    let mut pair = Pair::new(HandshakeKind::None, 100 * u64::from(MSS), RULES);
+    let mut pair = Pair::new(HandshakeKind::None, 100 * u64::from(MSS), QuicRules::RFC);
     pair.run();
     let times: Vec<Nanos> = pair.sent_by(SERVER).iter().map(|sent| sent.at).collect();
     let burst = times.iter().filter(|at| **at == 0).count();
@@ -290,7 +289,7 @@ fn pacing_spreads_the_window_over_the_round_trip() {
         largest = largest.max(times[10..].iter().filter(|other| *other == at).count());
     }
     assert!(largest <= 10, "{largest}");
-    let unpaced = QuicRules { pacing_percent: 0, ..RULES };
+    let unpaced = QuicRules { pacing_percent: 0, ..QuicRules::RFC };
     let mut unpaced = Pair::new(HandshakeKind::None, 100 * u64::from(MSS), unpaced);
     unpaced.run();
     assert!(unpaced.path.now <= pair.path.now);

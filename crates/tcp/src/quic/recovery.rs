@@ -5,6 +5,9 @@ use super::rules::QuicRules;
 use super::sent_packets::{SentPacket, SentPackets};
 use tcpcast_link::time::{MILLISECOND, NEVER, Nanos};
 
+/// kTimeThreshold of RFC 9002, section 6.1.2, in eighths.
+const TIME_THRESHOLD_EIGHTHS: Nanos = 9;
+
 /// kGranularity of RFC 9002, section 6.1.2.
 const GRANULARITY: Nanos = MILLISECOND;
 /// kPersistentCongestionThreshold of RFC 9002, section 7.6.1.
@@ -76,8 +79,8 @@ impl QuicRtt {
 
     /// Time after which a packet below an acknowledged one is lost: RFC 9002, section 6.1.2.
     #[inline]
-    fn loss_delay(&self, eighths: u32) -> Nanos {
-        (self.latest.max(self.smoothed()) / 8 * Nanos::from(eighths)).max(GRANULARITY)
+    fn loss_delay(&self) -> Nanos {
+        (self.latest.max(self.smoothed()) / 8 * TIME_THRESHOLD_EIGHTHS).max(GRANULARITY)
     }
 }
 
@@ -114,7 +117,7 @@ impl SpaceRecovery {
     ) -> bool {
         self.loss_time = NEVER;
         let Some(largest) = self.largest_acked else { return false };
-        let delay = rtt.loss_delay(rules.time_threshold_eighths);
+        let delay = rtt.loss_delay();
         let period = (rtt.probe_timeout() + rules.max_ack_delay) * PERSISTENT_CONGESTION_PTOS;
         let mut congestion = PersistentCongestion { since: None, expected: 0, is_found: false };
         let mut number = self.sent.first_number();
@@ -194,35 +197,10 @@ impl ProbeTimeouts {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     use super::super::datagram::QuicPacket;
-    use super::super::rules::PacingBurst;
     use super::*;
     use crate::modern::OutstandingPacket;
-
-    /// RFC 9000 and 9002.
-    pub const RULES: QuicRules = QuicRules {
-        ack_packets: 2,
-        ack_delay: 25 * MILLISECOND,
-        max_ack_delay: 25 * MILLISECOND,
-        acks_reordering: true,
-        time_threshold_eighths: 9,
-        initial_rtt: 333 * MILLISECOND,
-        probes: 2,
-        probes_carry_data: true,
-        fills_window: true,
-        pacing_percent: 125,
-        burst: PacingBurst {
-            min_packets: 10,
-            max_packets: 10,
-            window_percent: 0,
-            time: 0,
-            waits_for_burst: false,
-        },
-        window: 1 << 30,
-        window_doubles: false,
-        hystart: false,
-    };
 
     fn space_with_packets(times: &[Nanos]) -> SpaceRecovery {
         let mut space = SpaceRecovery::new();
@@ -237,12 +215,12 @@ pub(super) mod tests {
 
     fn detect(space: &mut SpaceRecovery, now: Nanos, rtt: &QuicRtt) -> (Vec<u64>, bool) {
         let mut lost = Vec::new();
-        let persistent = space.detect_losses(now, rtt, 3, &RULES, &mut lost);
+        let persistent = space.detect_losses(now, rtt, 3, &QuicRules::RFC, &mut lost);
         (lost.iter().map(|(number, _)| *number).collect(), persistent)
     }
 
     fn rtt_of(milliseconds: Nanos) -> QuicRtt {
-        let mut rtt = QuicRtt::new(RULES.initial_rtt);
+        let mut rtt = QuicRtt::new(QuicRules::RFC.initial_rtt);
         rtt.add_sample(1, milliseconds * MILLISECOND, 0);
         rtt
     }
@@ -293,11 +271,13 @@ pub(super) mod tests {
         spaces[2].last_eliciting_sent = MILLISECOND;
         let mut timeouts = ProbeTimeouts::default();
         let next = |timeouts: &ProbeTimeouts| {
-            timeouts.next(&spaces, [true; 3], &rtt_of(100), &RULES).map(|(at, _)| at / MILLISECOND)
+            timeouts
+                .next(&spaces, [true; 3], &rtt_of(100), &QuicRules::RFC)
+                .map(|(at, _)| at / MILLISECOND)
         };
         assert_eq!(next(&timeouts), Some(326));
         timeouts.count = 2;
         assert_eq!(next(&timeouts), Some(1301));
-        assert!(timeouts.next(&spaces, [true, true, false], &rtt_of(1), &RULES).is_none());
+        assert!(timeouts.next(&spaces, [true, true, false], &rtt_of(1), &QuicRules::RFC).is_none());
     }
 }

@@ -1,7 +1,7 @@
 //! Rules in which implementations of QUIC differ.
 
 use serde::Deserialize;
-use tcpcast_link::time::Nanos;
+use tcpcast_link::time::{MILLISECOND, Nanos};
 
 /// Rules of both ends. Packets of a datagram count as one packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -17,8 +17,6 @@ pub struct QuicRules {
     pub max_ack_delay: Nanos,
     /// A packet out of order is acknowledged immediately: RFC 9000, section 13.2.1.
     pub acks_reordering: bool,
-    /// kTimeThreshold of RFC 9002, section 6.1.2, in eighths.
-    pub time_threshold_eighths: u32,
     /// RTT before the first sample: RFC 9002, section 6.2.2.
     #[serde(rename = "initial_rtt_ns")]
     pub initial_rtt: Nanos,
@@ -37,8 +35,30 @@ pub struct QuicRules {
     pub window: u64,
     /// The window doubles each time that half of it is used.
     pub window_doubles: bool,
-    /// Slow start of CUBIC may end before a loss, as in Linux.
-    pub hystart: bool,
+}
+
+impl QuicRules {
+    /// RFC 9000 and 9002, with flow control that does not limit the rate.
+    pub const RFC: Self = Self {
+        ack_packets: 2,
+        ack_delay: 25 * MILLISECOND,
+        max_ack_delay: 25 * MILLISECOND,
+        acks_reordering: true,
+        initial_rtt: 333 * MILLISECOND,
+        probes: 2,
+        probes_carry_data: true,
+        fills_window: true,
+        pacing_percent: 125,
+        burst: PacingBurst {
+            min_packets: 10,
+            max_packets: 10,
+            window_percent: 0,
+            time: 0,
+            waits_for_burst: false,
+        },
+        window: 1 << 40,
+        window_doubles: false,
+    };
 }
 
 /// Size of a burst of the pacer: the larger of a share of the window and the data of a time at the

@@ -481,7 +481,6 @@ def _quic_config(group: Population) -> Config:
         "ack_delay_ns": to_nanoseconds(tcp.ack_timeout_s),
         "max_ack_delay_ns": max(to_nanoseconds(tcp.ack_timeout_s), MAX_ACK_DELAY_NS),
         "acks_reordering": stack.acks_reordering,
-        "time_threshold_eighths": 9,
         "initial_rtt_ns": to_nanoseconds(tcp.initial_rto_s) // 3,
         "probes": stack.probes,
         "probes_carry_data": stack.probes_carry_data,
@@ -496,7 +495,6 @@ def _quic_config(group: Population) -> Config:
         },
         "window": window,
         "window_doubles": stack.window_doubles and math.isinf(tcp.receiver_window),
-        "hystart": False,
     }
 
 
