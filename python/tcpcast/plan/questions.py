@@ -180,11 +180,20 @@ _DELAYED_CLASS = Option(
     "Class whose delay must reach the target; default: the class with the longest.",
     "--class",
 )
+_DELAY_TARGET = Target(
+    options=(_DELAY,), metric="delay_p95_s", rises=True, text="for a delay of {} (p95)"
+)
 _UTILISATION = Option("utilisation", "RATIO", "Minimum utilisation of the link.", example="95%")
 _ABOUT_POPULATIONS = (
     "The target is a mean rate ({--rate}), a share of files above a goodput ({--share} and "
     "{--above}), or a mean time per file ({--time})."
 )
+
+
+def _link_with(part: str) -> KeyOption:
+    """Return the option for the link whose shaper or queue a plan varies."""
+    text = f"Link with the {part}; default: the link with the highest utilisation."
+    return KeyOption("link", "NAME", text, keys=("probes.link",))
 
 
 def _population_targets(*, rises: bool) -> tuple[Target, ...]:
@@ -368,21 +377,9 @@ _ROWS = (
         axis="rate of the shaper",
         integer=False,
         smallest=False,
-        targets=(
-            Target(
-                options=(_DELAY,),
-                metric="delay_p95_s",
-                rises=True,
-                text="for a delay of {} (p95)",
-            ),
-        ),
+        targets=(_DELAY_TARGET,),
         class_option=_DELAYED_CLASS,
-        link_option=KeyOption(
-            "link",
-            "NAME",
-            "Link with the shaper; default: the link with the highest utilisation.",
-            keys=("probes.link",),
-        ),
+        link_option=_link_with("shaper"),
     ),
     Question(
         name="aqm",
@@ -396,21 +393,9 @@ _ROWS = (
         axis="target of the AQM",
         integer=False,
         smallest=False,
-        targets=(
-            Target(
-                options=(_DELAY,),
-                metric="delay_p95_s",
-                rises=True,
-                text="for a delay of {} (p95)",
-            ),
-        ),
+        targets=(_DELAY_TARGET,),
         class_option=_DELAYED_CLASS,
-        link_option=KeyOption(
-            "link",
-            "NAME",
-            "Link with the queue; default: the link with the highest utilisation.",
-            keys=("probes.link",),
-        ),
+        link_option=_link_with("queue"),
     ),
 )
 QUESTIONS = {row.name: row for row in _ROWS}
