@@ -163,7 +163,7 @@ impl CrossArrivals {
     }
 
     /// Takes the rates of the bins that started since the last call.
-    pub fn take_rate_counters(&mut self) -> CrossRateCounters {
+    pub(crate) fn take_rate_counters(&mut self) -> CrossRateCounters {
         match &mut self.0 {
             CrossProcess::Paced(paced) => std::mem::take(&mut paced.rates),
             _ => CrossRateCounters::default(),

@@ -21,7 +21,7 @@ pub(super) struct CrossStream {
 }
 
 /// Queues see streams as flows with numbers above those of all sources.
-pub const LAST_CROSS_FLOW: u32 = (1 << 31) - 1;
+pub(super) const LAST_CROSS_FLOW: u32 = (1 << 31) - 1;
 /// A lower bound of the numbers of streams, above those of all sources.
 pub(super) const FIRST_CROSS_FLOW: u32 = 1 << 30;
 

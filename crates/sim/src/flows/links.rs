@@ -87,7 +87,7 @@ impl NetworkLinks {
 
     /// Takes the links created since the last call: number in the configuration, source or member,
     /// and link.
-    pub fn take_new_instances(&mut self) -> Vec<(usize, u32, LinkId)> {
+    pub(super) fn take_new_instances(&mut self) -> Vec<(usize, u32, LinkId)> {
         std::mem::take(&mut self.new_instances)
     }
 
@@ -132,30 +132,18 @@ impl NetworkLinks {
         let config = Arc::clone(&self.config);
         let class = &config.classes[user.class];
         let mut add = |routes: &[Vec<usize>], delay: Nanos| -> Vec<RouteId> {
-            let routes = routes.iter();
-            routes.map(|on| self.add_route(on, delay, user, now, network, &mut on_new)).collect()
+            let add_route = |route: &Vec<usize>| {
+                let instance = |link: &usize| self.instance(*link, user, now, network, &mut on_new);
+                let links: Vec<LinkId> = route.iter().map(instance).collect();
+                network.add_route(&links, delay, user.class as u16, user.sources)
+            };
+            routes.iter().map(add_route).collect()
         };
         let both = [add(&class.routes, class.delay), add(&class.back, class.back_delay)];
         self.sets.push(RouteSet(both));
         let index = self.sets.len() as u32 - 1;
         self.set_of_member[user.class][key] = Some(index);
         index
-    }
-
-    /// Adds a route of a source over configured links; creates missing links, as of `now`.
-    /// `on_new` receives each new link and the number of its configuration.
-    pub fn add_route<T: Copy>(
-        &mut self,
-        route: &[usize],
-        delay: Nanos,
-        user: RouteUser,
-        now: Nanos,
-        network: &mut Network<T>,
-        on_new: &mut impl FnMut(&Network<T>, LinkId, usize),
-    ) -> RouteId {
-        let instance = |link: &usize| self.instance(*link, user, now, network, on_new);
-        let links: Vec<LinkId> = route.iter().map(instance).collect();
-        network.add_route(&links, delay, user.class as u16, user.sources)
     }
 
     /// The instance of a configured link on the routes of a source.

@@ -32,7 +32,6 @@ pub use config::{
     RequestTraffic, SendingEnds, SiteConfig, StreamTraffic, TimedChange, WritingConfig,
 };
 
-pub use cross::LAST_CROSS_FLOW;
 pub use links::{NetworkLinks, RouteSet, RouteUser};
 pub use memory_estimate::estimate_network_bytes;
 

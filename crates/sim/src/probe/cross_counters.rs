@@ -75,7 +75,7 @@ impl CrossCounters {
     }
 
     /// Counts an event of a packet of a stream.
-    pub fn count_event(&mut self, stream: usize, event: CrossPacketEvent) {
+    pub(crate) fn count_event(&mut self, stream: usize, event: CrossPacketEvent) {
         let counters = self.stream_mut(stream);
         match event {
             CrossPacketEvent::Offered => counters.offered += 1,

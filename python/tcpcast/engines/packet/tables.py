@@ -151,7 +151,7 @@ def make_all_tables(
     measured_s = snapshot.units.measured_s
     tables["cross"] = cross_traffic.cross_traffic_table(scenario, snapshot.totals, measured_s)
     network = scenario.network
-    if has_links or len(network.hops) < 2 or not snapshot.totals["hops"]:
+    if has_links or len(network.hops) < 2:
         tables["by_hop"] = {}
     else:
         hop_rows = [
