@@ -142,8 +142,7 @@ def iter_figures(answers: Sequence[Answer], scenario: Scenario) -> Iterator[tupl
                 for column in columns
             )
         ]
-        # The picture of a network is for routes that the user wrote.
-        if given and (table != "by_link" or scenario.links):
+        if given:
             yield name, chart(given, scenario).draw()
 
 
