@@ -28,16 +28,15 @@ class Remark:
     @property
     def typed(self) -> str | dict[str, str]:
         """The value as in a scenario."""
-        changes = dict(zip(CODEPOINTS, self.to, strict=True)) if self.to else {}
-        table = {old: new for old, new in changes.items() if new != old}
-        whole = self.share == 1.0
         if self.to is None:
-            table = {"kind": "random"}
-        elif whole and set(self.to) == {"not-ect"}:
-            return "bleach"
-        if whole:
-            return "random" if self.to is None else table
-        return table | {"share": units.format_ratio(self.share)}
+            table, word = {"kind": "random"}, "random"
+        else:
+            changes = zip(CODEPOINTS, self.to, strict=True)
+            table = {old: new for old, new in changes if new != old}
+            word = "bleach" if set(self.to) == {"not-ect"} else ""
+        if self.share < 1.0:
+            return table | {"share": units.format_ratio(self.share)}
+        return word or table
 
 
 def _read_remark(value: object) -> Remark:
