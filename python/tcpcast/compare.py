@@ -114,6 +114,7 @@ class ComparedAnswers:
     overall: Comparison
     classes: dict[str, Comparison]
     goodput_percentiles: Comparison
+    goodput_percentiles_of_classes: Comparison
     times_by_size: Comparison
 
 
@@ -140,6 +141,7 @@ def compare_all(answers: Sequence[Answer]) -> ComparedAnswers:
         compare_metrics(answers),
         compare_classes(answers),
         compare_goodput_percentiles(answers),
+        compare_goodput_percentiles(answers, by_class=True),
         compare_times_by_size(answers),
     )
 
@@ -269,8 +271,15 @@ def make_metric_with_interval(
     return Metric(value, low, high)
 
 
-def compare_goodput_percentiles(answers: Sequence[Answer]) -> Comparison:
-    """Compare percentiles of the goodput of files, from the tables ``file_goodput``.
+def compare_goodput_percentiles(answers: Sequence[Answer], *, by_class: bool = False) -> Comparison:
+    """Compare percentiles of the goodput of files.
+
+    Parameters
+    ----------
+    answers
+        One answer per engine, with the tables ``file_goodput`` and ``file_goodput_by_class``.
+    by_class
+        Whether to compare the files of each class instead of all files.
 
     Returns
     -------
@@ -278,11 +287,17 @@ def compare_goodput_percentiles(answers: Sequence[Answer]) -> Comparison:
         One row per share of files in at least one answer, in descending order, over the engines
         with such percentiles. Values are in the unit of ``connection_rate_bps``.
     """
-    with_shares = [a for a in _select_answers_with_metrics(answers) if "file_goodput" in a.tables]
-    by_share = [_goodput_percentiles(a) for a in with_shares]
-    shares = sorted({share for figures in by_share for share in figures}, reverse=True)
-    subjects = {share: _percentile_text(share) for share in shares}
-    return _compare_by_subject("connection_rate_bps", with_shares, by_share, subjects)
+    name = "file_goodput_by_class" if by_class else "file_goodput"
+    with_shares = [a for a in _select_answers_with_metrics(answers) if a.tables.get(name)]
+    found = [_goodput_percentiles(a, name) for a in with_shares]
+    classes = dict.fromkeys(of_class for figures in found for of_class, _ in figures)
+    shares = sorted({share for figures in found for _, share in figures}, reverse=True)
+    subjects = {
+        (of_class, share): f"{of_class}, {_percentile_text(share)}".removeprefix(", ")
+        for of_class in classes
+        for share in shares
+    }
+    return _compare_by_subject("connection_rate_bps", with_shares, found, subjects)
 
 
 def _percentile_text(share: float) -> str:
@@ -292,8 +307,9 @@ def _percentile_text(share: float) -> str:
     return f"{level}{ending} percentile"
 
 
-def _goodput_percentiles(answer: Answer) -> dict[float, Metric]:
-    table = answer.tables["file_goodput"]
+def _goodput_percentiles(answer: Answer, name: str) -> dict[tuple[str, float], Metric]:
+    """Return the goodput that each share of the files of each class exceeds ("": of all files)."""
+    table = answer.tables[name]
     overall = answer.metrics.get("connection_rate_bps")
     doubt: dict[str, Any] = {}
     reason: str | None = TOO_FEW_FILES
@@ -301,10 +317,11 @@ def _goodput_percentiles(answer: Answer) -> dict[float, Metric]:
         reason = overall.missing_interval or reason
     if overall is not None and not overall.trusted:
         doubt = {"trusted": False, "interval_warning": overall.interval_warning}
-    columns = (table[name].tolist() for name in ("share", "goodput_bps", "low", "high"))
+    columns = (table[key].tolist() for key in ("share", "goodput_bps", "low", "high"))
+    classes = table["name"].tolist() if "name" in table else [""] * len(table["share"])
     return {
-        share: replace(make_metric_with_interval(value, low, high, reason), **doubt)
-        for share, value, low, high in zip(*columns, strict=True)
+        (of_class, share): replace(make_metric_with_interval(value, low, high, reason), **doubt)
+        for of_class, share, value, low, high in zip(classes, *columns, strict=True)
     }
 
 

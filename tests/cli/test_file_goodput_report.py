@@ -48,6 +48,23 @@ def test_report_has_file_goodput_percentiles_of_all_engines() -> None:
     assert lines[heading + 4] == ""
 
 
+def test_report_has_the_goodput_percentiles_of_each_class() -> None:
+    answer = with_files(simulated(), files())
+    whole = answer.tables["file_goodput"]
+    answer.tables["file_goodput_by_class"] = {
+        "name": np.repeat(["near", "far"], len(whole["share"]))
+    } | {key: np.append(column, column / 2) for key, column in whole.items()}
+    answer.tables["file_goodput_by_class"]["share"] = np.tile(whole["share"], 2)
+    comparison = compare_goodput_percentiles([answer], by_class=True)
+    names = ["near, 5th percentile", "near, 50th percentile", "far, 5th percentile"]
+    assert [row.subject for row in comparison.rows][:3] == names
+    near, _, far, _ = (row.metrics[0] for row in comparison.rows)
+    assert near is not None
+    assert far is not None
+    assert far.value == near.value / 2
+    assert "file goodput by class" in plain(run_parts(compare_all([answer])))
+
+
 def test_report_without_files_has_no_file_goodput() -> None:
     answers = [calculated(), simulated()]
     assert compare_goodput_percentiles(answers).rows == ()

@@ -219,6 +219,9 @@ def answer_tables(
             )
     if _has_file_goodput(compared, of_traffic):
         yield from (BLANK_LINE, SideBySide(compared.goodput_percentiles, "file goodput"))
+    if compared.goodput_percentiles_of_classes.rows:
+        by_class = compared.goodput_percentiles_of_classes
+        yield from (BLANK_LINE, SideBySide(by_class, "file goodput by class"))
     sizes = compared.times_by_size
     if sizes.rows:
         label = metric_label(sizes.rows[0].metric)

@@ -261,11 +261,15 @@ def reliable_percentiles(percentiles: Floats, files: NDArray[Any]) -> Floats:
     return np.where(beyond > MIN_EVENTS - 0.5, percentiles.astype(np.float64), np.nan)
 
 
-def withhold_goodput_intervals(table: Mapping[str, NDArray[Any]], files: float) -> Table:
-    """Return table ``file_goodput``, without intervals if too few files represent all."""
-    if files >= MIN_FILES or not table:
-        return dict(table)
-    return dict(table) | {name: np.full_like(table[name], np.nan) for name in ("low", "high")}
+def withhold_goodput_intervals(
+    table: Mapping[str, NDArray[Any]], files: float | NDArray[np.float64]
+) -> Table:
+    """Return goodputs of files, without intervals if too few files (of a row) represent all."""
+    return dict(table) | {
+        name: np.where(np.asarray(files) >= MIN_FILES, table[name], np.nan)
+        for name in ("low", "high")
+        if name in table
+    }
 
 
 def warn_about_goodput_quantiles(

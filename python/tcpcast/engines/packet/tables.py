@@ -107,6 +107,15 @@ def make_all_tables(
             if _has_class_with_many_unfinished(scenario, snapshot):
                 files = 0.0
             tables["file_goodput"] = withhold_goodput_intervals(tables["file_goodput"], files)
+            files_of = {
+                group.name: 0.0
+                if has_many_unfinished(scenario, snapshot, [index])
+                else snapshot.units.total("transfers", [index])
+                for index, group in enumerate(scenario.populations)
+            }
+            of_class = tables["file_goodput_by_class"]
+            files_by_row = np.array([files_of[name] for name in of_class.get("name", ())])
+            tables["file_goodput_by_class"] = withhold_goodput_intervals(of_class, files_by_row)
     if "transfers" in kinds:
         # With on/off sources, `by_size` covers all files, including those of transfers.
         sizes = size_interval_columns(scenario)
