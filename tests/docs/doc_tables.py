@@ -58,7 +58,7 @@ from tcpcast.scenario import (
 from tcpcast.scenario.aqm import AQM_TABLES
 from tcpcast.scenario.classic_tcp import CLASSIC_RECOVERY, PAPER_BY_STACK
 from tcpcast.scenario.cross import FgnCross, ParetoCross, PoissonCross, TraceCross
-from tcpcast.scenario.links import Change, NetworkLink, Site
+from tcpcast.scenario.links import Change, Docsis, NetworkLink, Site
 from tcpcast.scenario.modern_stacks import MODERN_STACKS
 from tcpcast.scenario.modern_tcp import DEFAULT_STACK, MODERN_PRESETS, drop_classic_keys
 from tcpcast.scenario.probes import PacketCapture
@@ -121,7 +121,7 @@ TABLES_OF_KEYS: dict[str, type[Table]] = {
         Scenario, Network, Link, Hop, ReturnLink, Red, FairQueue, TokenBucket, OpportunityRate,
         GilbertElliott, RestOfRound, OnOff, Bulk, Transfers, Arrivals, Tcp,
         TcpRules, MaxPlusRules, Run, Probes, PacketCapture, MeanField, FixedPoint, UserClass,
-        PoissonCross, FgnCross, ParetoCross, TraceCross, Sweep, NetworkLink, Change, Site,
+        PoissonCross, FgnCross, ParetoCross, TraceCross, Sweep, NetworkLink, Change, Docsis, Site,
         Requests, Messages, Ping, Stream, SocketBuffers, Reading, Writing,
     )
 } | {table.__name__: table for table in AQM_TABLES.values()}  # fmt: skip

@@ -217,7 +217,7 @@ class Generator:
         return {
             **self._link(),
             **choose([{}, {"delay": "5ms"}, {"each": "sender"}, {"each": "home"}]),
-            **choose([{}, {}, {"jitter": jitter}]),
+            **choose([{}, {}, {"jitter": jitter}, {"docsis": {"map_interval": "1ms"}}]),
             **choose([{}, {}, {"remark": choose(["random", {"ect1": "ect0", "share": "50%"}])}]),
             **choose([{}, {}, {"at": {"0.7s": {key: changed[key]}}}]),
         }

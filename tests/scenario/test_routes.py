@@ -124,6 +124,18 @@ def test_changes_come_from_a_file(tmp_path: Path) -> None:
             'rate = "10mbit"',
         ),
         (
+            {
+                "link__core__docsis": {},
+                "link__core__jitter": {"distribution": "constant", "value": "1ms"},
+            },
+            "link.core.jitter: docsis is the jitter of the link; leave jitter out, or use another "
+            "link",
+        ),
+        (
+            {"link__core__docsis": {"map_interval": "0ms"}},
+            'link.core.docsis.map_interval: "0ms" must be above 0; use "1s", for example',
+        ),
+        (
             {"link__core__at": {"0s": {"rate": "1mbit"}}},
             "link.core.at.0s: is the start of the run; set the value as a key of the link",
         ),

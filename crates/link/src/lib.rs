@@ -25,6 +25,7 @@ pub mod packet;
 pub mod queue;
 pub mod random;
 pub mod remark;
+pub mod request_grant;
 pub mod ring_buffer;
 pub mod time;
 pub mod transmit;

@@ -20,8 +20,8 @@ use tcpcast_link::{NEVER, Nanos, Packet};
 
 /// Random delay behind the transmitter.
 pub struct Jitter {
-    /// Returns the delay of the next packet.
-    pub delay: Box<dyn FnMut() -> Nanos + Send + Sync>,
+    /// Returns the delay of the next packet, which leaves the transmitter at the given time.
+    pub delay: Box<dyn FnMut(Nanos) -> Nanos + Send + Sync>,
     /// Whether packets with a shorter delay overtake other packets; otherwise each packet waits for
     /// the preceding packets.
     pub reorder: bool,
@@ -554,7 +554,7 @@ impl<T: Copy> Link<T> {
         }
         let mut leaves = leaves;
         if let Some(jitter) = &mut self.jitter {
-            leaves += (jitter.delay)();
+            leaves += (jitter.delay)(leaves);
             if !jitter.reorder {
                 leaves = leaves.max(self.last_departure);
                 self.last_departure = leaves;

@@ -237,7 +237,9 @@ class Population:
                 links = (*self.route, *self.back)
             case _:
                 return math.nan
-        return delay_s + math.fsum(bits / on.link.serial_bps for on in links)
+        return delay_s + math.fsum(
+            on.link.idle_access_s + bits / on.link.serial_bps for on in links
+        )
 
     @property
     def has_start_or_stop(self) -> bool:

@@ -228,6 +228,11 @@ class Link(Table):
         return None if isinstance(self.rate_rule, float | int) else self.rate_rule
 
     @property
+    def idle_access_s(self) -> float:
+        """Mean time for which a packet waits for access to the medium of an idle link, s."""
+        return 0.0
+
+    @property
     def serial_bps(self) -> float:
         """Transmission rate of a single packet on an idle link in bit/s, or inf.
 

@@ -19,7 +19,7 @@ from tcpcast.scenario.jitter import JitterRule
 from tcpcast.scenario.link import UNLIMITED, Link
 from tcpcast.scenario.loss import LossRule, RestOfRound, add_ratio_to_schema
 from tcpcast.scenario.name_patterns import Name
-from tcpcast.scenario.quantities import Duration, Rate
+from tcpcast.scenario.quantities import Duration, PositiveDuration, Rate
 from tcpcast.scenario.remark import RemarkRule
 from tcpcast.scenario.table import (
     Errors,
@@ -105,6 +105,33 @@ Changes = Annotated[dict[str, Change], BeforeValidator(_read_changes)]
 """Changes by time as typed."""
 
 
+class Docsis(Table):
+    """Requests and grants of the upstream channel of a cable network (DOCSIS 3.0 and 3.1).
+
+    The defaults are those of CableLabs' model for ns-3 (docsis-ns3): 1.7 ms are its times for
+    processing, framing and propagation.
+    """
+
+    map_interval: PositiveDuration = Field(
+        default=2e-3, examples=["1ms"], description="length of a MAP interval"
+    )
+    min_delay: Duration = Field(
+        default=1.7e-3,
+        examples=["1.7ms"],
+        description="minimum time from a request to the MAP interval of its grant",
+    )
+
+    @property
+    def idle_delay_s(self) -> float:
+        """Mean time to the grant of a packet for which no grant is pending, in seconds.
+
+        The packet waits for half an interval on average until the interval of its request. The
+        interval of the grant begins one interval and the minimum delay later on average, and the
+        grant is in the middle of it.
+        """
+        return 2.0 * self.map_interval + self.min_delay
+
+
 class NetworkLink(Link):
     """A link of a network, or one such link per sender or per member of a site."""
 
@@ -126,6 +153,12 @@ class NetworkLink(Link):
         description="distribution of a random delay behind the queue; with reorder = true, "
         "packets overtake each other",
     )
+    docsis: Docsis | None = Field(
+        default=None,
+        examples=[{"map_interval": "2ms"}],
+        description="the modem of a cable network waits behind the queue for grants of the "
+        "upstream channel; {} for the defaults",
+    )
     remark: RemarkRule | None = Field(
         default=None,
         examples=[{"ect1": "ect0"}],
@@ -140,6 +173,11 @@ class NetworkLink(Link):
         description="times with new values of rate, delay or loss; or { file = ... } with a "
         "column `time` and columns named as these keys",
     )
+
+    @property
+    def idle_access_s(self) -> float:
+        """Mean time to the grant of a packet on an idle cable network, in seconds."""
+        return 0.0 if self.docsis is None else self.docsis.idle_delay_s
 
     @property
     def changes(self) -> list[tuple[float, Change]]:
@@ -162,6 +200,9 @@ class NetworkLink(Link):
                     yield make_error_at(message, key)
         if isinstance(self.loss_rule, RestOfRound):
             yield make_error_at(_NO_ROUNDS, "loss")
+        if self.docsis is not None and self.jitter is not None:
+            message = "docsis is the jitter of the link; leave jitter out, or use another link"
+            yield make_error_at(message, "jitter")
         for time, change in self.at.items():
             if units.parse_duration(time) == 0:
                 yield make_error_at(

@@ -233,7 +233,7 @@ fn jitter_reorders_only_if_configured() {
     for reorder in [false, true] {
         // 9, 8, 7 ms and so on.
         let mut next = 10 * MILLISECOND;
-        let delay = Box::new(move || {
+        let delay = Box::new(move |_| {
             next -= MILLISECOND;
             next
         });

@@ -54,7 +54,7 @@ impl LinkPlan {
         });
         let mut jitters = RandomStream::from_seed(draws.next_bits());
         let jitter = self.jitter.map(|(max, reorder)| Jitter {
-            delay: Box::new(move || (jitters.draw_unit() * max as f64) as Nanos),
+            delay: Box::new(move |_| (jitters.draw_unit() * max as f64) as Nanos),
             reorder,
         });
         let transmitter = match rate.filter(|_| self.tokens) {

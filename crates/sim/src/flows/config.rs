@@ -12,6 +12,7 @@ use serde::Deserialize;
 use std::num::NonZeroU32;
 use tcpcast_link::Ecn;
 use tcpcast_link::remark::EcnRemarkConfig;
+use tcpcast_link::request_grant::RequestGrantConfig;
 use tcpcast_tcp::TcpConfig;
 use tcpcast_tcp::modern::ModernTcpConfig;
 
@@ -75,6 +76,8 @@ pub struct NetworkLinkConfig {
     pub loss: Option<LinkLossConfig>,
     /// Random delay behind the transmitter.
     pub jitter: Option<JitterConfig>,
+    /// Wait for grants of a cable network behind the transmitter; then no jitter.
+    pub docsis: Option<RequestGrantConfig>,
     /// Instances.
     pub each: LinkInstances,
     /// Changes in the order of time.

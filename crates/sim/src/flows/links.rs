@@ -14,6 +14,7 @@ use std::num::NonZeroU64;
 use std::sync::Arc;
 use tcpcast_link::loss::LinkLossState;
 use tcpcast_link::remark::EcnRemark;
+use tcpcast_link::request_grant::RequestGrant;
 use tcpcast_link::transmit::{AnyTransmitter, ConstantRate};
 use tcpcast_net::{Jitter, LinkChange, LinkConfig, LinkCounters, LinkId, Network, RouteId};
 
@@ -323,8 +324,13 @@ fn link_config(
     };
     let jitter = link.jitter.as_ref().map(|jitter| {
         let (delay, mut draws) = (jitter.delay.clone(), stream(StreamPurpose::LinkJitter));
-        let delay = Box::new(move || seconds_to_nanos(delay.draw_value(&mut draws)));
+        let delay = Box::new(move |_| seconds_to_nanos(delay.draw_value(&mut draws)));
         Jitter { delay, reorder: jitter.reorder }
+    });
+    let grants = link.docsis.map(|docsis| {
+        let mut modem = RequestGrant::new(docsis, stream(StreamPurpose::LinkJitter));
+        let delay = Box::new(move |leaves| modem.grant_time(leaves) - leaves);
+        Jitter { delay, reorder: false }
     });
     let remark =
         link.remark.map(|config| EcnRemark::new(config, stream(StreamPurpose::LinkRemark)));
@@ -340,7 +346,7 @@ fn link_config(
         },
         draws: RandomStream::from_seed(early.next_bits()),
         transmitter: link.rate.create_transmitter(),
-        jitter,
+        jitter: jitter.or(grants),
         delay: link.delay,
         counts_queue: false,
         changes: Vec::new(),

@@ -26,6 +26,7 @@ pub(super) fn link(rate_bps: u64, packets: u64, queue: QueueConfig) -> NetworkLi
         remark: None,
         loss: None,
         jitter: None,
+        docsis: None,
         each: LinkInstances::All,
         changes: Vec::new(),
     }

@@ -73,6 +73,7 @@ fn delay_link(delay: Nanos) -> NetworkLinkConfig {
         remark: None,
         loss: None,
         jitter: None,
+        docsis: None,
         each: LinkInstances::All,
         changes: Vec::new(),
     }

@@ -209,6 +209,12 @@ def _link_config(
         "loss": None if isinstance(link.loss, RestOfRound) else link_loss_config(link),
         "remark": _remark_config(link.remark),
         "jitter": jitter_config(link.jitter),
+        "docsis": None
+        if link.docsis is None
+        else {
+            "map_interval_ns": to_nanoseconds(link.docsis.map_interval),
+            "min_delay_ns": to_nanoseconds(link.docsis.min_delay),
+        },
         "each": each,
         "changes": [
             {"at_ns": to_nanoseconds(time_s), "change": change}
