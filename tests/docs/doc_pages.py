@@ -219,6 +219,11 @@ def commands(block: Block) -> list[tuple[str, list[str]]]:
     return result
 
 
+def anchor(title: str) -> str:
+    """Return the anchor that GitHub gives to a heading."""
+    return re.sub(r"[^\w\- ]", "", re.sub(r"[`*]", "", title).lower()).replace(" ", "-")
+
+
 def timeless(lines: list[str]) -> list[str]:
     """Replace text that depends on elapsed time."""
     return [ON_THE_CLOCK.sub("in a moment", line) for line in lines]

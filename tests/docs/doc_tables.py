@@ -11,6 +11,7 @@ from typing import Any
 
 from doc_api import MODULES, api
 from doc_differences import differences, experts
+from doc_options import COMMAND_TABLES, key_index, option_index, shared_options
 from pydantic.fields import FieldInfo
 from tcpcast.engines import REGISTRY
 from tcpcast.engines.formula import FORMULAS
@@ -168,20 +169,33 @@ def _schema() -> dict[str, Any]:
     return make_scenario_schema()
 
 
+def _definition(name: str) -> dict[str, Any]:
+    """Return the schema of a table of a scenario."""
+    schema = _schema()
+    result: dict[str, Any] = schema if name == "Scenario" else schema["$defs"][name]
+    return result
+
+
+def _entries(name: str) -> dict[str, Any]:
+    """Return the schema of each key of a table, except keys that the page names above the table."""
+    return {
+        key: entry
+        for key, entry in _definition(name)["properties"].items()
+        if key not in {"kind", "distribution", "model"} or "const" not in entry
+    }
+
+
 def keys(name: str) -> str:
     """Return type, example, default and meaning of the keys of a table of a scenario.
 
     An example that equals the default and rows of a table in :data:`EXTENDED` are left out.
     """
-    schema = _schema()
-    table = schema if name == "Scenario" else schema["$defs"][name]
+    table = _definition(name)
     fields = {f.alias or key: f for key, f in TABLES_OF_KEYS[name].model_fields.items()}
     needed = {*table.get("required", []), *(["traffic"] if name == "Scenario" else [])}
     rows = []
     repeated = keys(EXTENDED[name]) if name in EXTENDED else ""
-    for key, entry in table["properties"].items():
-        if key in {"kind", "distribution", "model"} and "const" in entry:
-            continue  # the page names it above the table
+    for key, entry in _entries(name).items():
         meaning = MEANINGS.get(f"{name}.{key}") or fields[key].description
         assert meaning, f"{name}.{key} has no description"
         default = _default(name, key, entry, needed=key in needed)
@@ -419,9 +433,13 @@ TABLES: dict[str, Callable[[], str]] = {
     "stacks.classic": classic_stacks,
     "sizes": sizes,
     "precisions": precisions,
+    "options": shared_options,
+    "index.options": option_index,
+    "index.keys": lambda: key_index({name: list(_entries(name)) for name in TABLES_OF_KEYS}),
     "trace.differences": differences,
     "trace.experts": experts,
 }
+TABLES |= COMMAND_TABLES
 for _name in TABLES_OF_KEYS:
     TABLES[f"keys.{_name}"] = lambda name=_name: keys(name)  # type: ignore[misc]
 for _name in MODULES:

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
-from doc_pages import ROOT, pages
+from doc_pages import ROOT, anchor, pages
 
 LINK = re.compile(r"(?<!!)\[[^\]\n]+\]\(([^)\s]+)\)")
 CODE = re.compile(r"^```.*?^```|`[^`\n]+`", re.DOTALL | re.MULTILINE)
@@ -14,8 +14,7 @@ HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 def anchors(page: Path) -> set[str]:
     """Return the anchors that GitHub gives to a page's headings."""
     text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.M)
-    titles = (re.sub(r"[`*]", "", title) for title in HEADING.findall(text))
-    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+    return {anchor(title) for title in HEADING.findall(text)}
 
 
 def links(page: Path) -> list[str]:
@@ -28,12 +27,12 @@ def test_links_have_targets(page: Path) -> None:
         if link.startswith(("https://", "mailto:")):
             continue
         assert not link.startswith("http://"), f"{page}: {link} must use https"
-        path, _, anchor = link.partition("#")
+        path, _, place = link.partition("#")
         target = (page.parent / path).resolve() if path else page
         assert target.is_relative_to(ROOT), f"{page}: {link} is outside of the repository"
         assert target.exists(), f"{page}: {link} does not exist"
-        if anchor:
-            assert anchor in anchors(target), f"{page}: no heading for {link}"
+        if place:
+            assert place in anchors(target), f"{page}: no heading for {link}"
 
 
 def test_every_page_can_be_reached() -> None:

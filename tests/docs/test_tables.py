@@ -2,18 +2,15 @@
 
 import inspect
 import re
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 import tcpcast
-import typer
 from doc_api import markdown
+from doc_options import _code, commands
 from doc_pages import ROOT, pages
 from doc_tables import TABLES, TABLES_OF_KEYS, fill_tables, scenario_tables, table_names
 from tcpcast.answer import UNITS
-from tcpcast.cli import app
 from tcpcast.engines.formula import FORMULAS
 from tcpcast.metrics import METRICS
 from tcpcast.scenario import PRESETS, MaxPlusRules, Scenario, TcpRules, get_packaged_names
@@ -81,20 +78,17 @@ def test_every_packaged_scenario_is_named() -> None:
     assert set(get_packaged_names()) <= rows("commands.md").keys()
 
 
-def test_every_command_shows_its_help() -> None:
-    text = (REFERENCE / "commands.md").read_text(encoding="utf-8")
-    command = typer.main.get_command(app)
-    assert isinstance(command, typer.core.TyperGroup)
-    for name in command_names(command, ()):
-        # Options that a page shows for another command may be omitted.
-        assert re.search(rf"^\$ tcpcast {' '.join((*name, '--help'))}( \||$)", text, re.M), name
+def test_every_command_has_its_options() -> None:
+    options = rows("names.md")
+    for name, command in commands().items():
+        for parameter in command.params:
+            if parameter.param_type_name == "option":
+                users = options[next(o for o in parameter.opts if o.startswith("--"))][0]
+                assert {f"`{name}`", f"`{name.split()[0]}`"} & set(users.split(", ")), parameter
 
 
-def command_names(command: Any, name: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    """Yield the names of a command and of its subcommands."""
-    yield name
-    for below, one in getattr(command, "commands", {}).items():
-        yield from command_names(one, (*name, below))
+def test_options_in_a_help_text_are_code() -> None:
+    assert _code("With --a-b (see `x --c`), -1.") == "With `--a-b` (see `x --c`), -1."
 
 
 def test_every_formula_has_its_equations() -> None:
