@@ -265,16 +265,29 @@ def test_title_names_no_limit_that_is_mostly_unknown() -> None:
     assert figure.get_suptitle() == "Data in flight, round-trip times and limits of the rate"
 
 
-@pytest.mark.parametrize("path", CAPTURES, ids=lambda path: path.name)
+SMALL_CAPTURES = [path for path in CAPTURES if path.stat().st_size <= 500_000]
+
+
+@pytest.mark.parametrize("path", SMALL_CAPTURES, ids=lambda path: path.name)
 def test_figures_of_captures_are_complete(path: Path) -> None:
-    if path.stat().st_size > 500_000:
-        pytest.skip("the figures of a few small captures suffice")
+    """Draw the worst direction of each small capture."""
+    assert incomplete_figures(path, 1) == {}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("path", CAPTURES, ids=lambda path: path.name)
+def test_more_figures_of_captures_are_complete(path: Path) -> None:
+    assert incomplete_figures(path, 8) == {}
+
+
+def incomplete_figures(path: Path, directions: int) -> dict[str, list[str]]:
+    """Return the faults of the figures of the worst directions, by the names of the figures."""
     try:
         capture = tcpcast.trace(path, trail_points=20_000)
     except CaptureError:
         pytest.skip("not a capture")
-    faults = {name: figure_faults(figure) for name, figure in worst_figures([capture], 2)}
-    assert {name: found for name, found in faults.items() if found} == {}
+    faults = {name: figure_faults(figure) for name, figure in worst_figures([capture], directions)}
+    return {name: found for name, found in faults.items() if found}
 
 
 def test_time_shares_are_split_at_interval_edges() -> None:
