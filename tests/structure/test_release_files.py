@@ -2,6 +2,9 @@
 
 import json
 import re
+import shutil
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -62,3 +65,23 @@ def test_paper_has_the_values_of_the_page_on_agreement() -> None:
 def test_paper_cites_each_entry_of_its_bibliography() -> None:
     cited = set(re.findall(r"@(\w+)", text("paper/paper.md")))
     assert cited == set(re.findall(r"^@\w+\{(\w+),", text("paper/paper.bib"), re.MULTILINE))
+
+
+def test_released_readme_has_only_absolute_links_to_existing_files(tmp_path: Path) -> None:
+    for name in ("README.md", "pyproject.toml"):
+        shutil.copy(ROOT / name, tmp_path)
+    url, ref = "https://example.org/them/tcpcast", f"v{VERSION}"
+    command = [sys.executable, ROOT / ".ci" / "set-address.py", url, ref]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    links = re.findall(r"(!?)\[[^\]]*\]\(([^)]+)\)", (tmp_path / "README.md").read_text("utf-8"))
+    assert len(links) > 10
+    for image, link in links:
+        start = f"{url}/{'raw' if image else 'blob'}/{ref}/"
+        assert link.startswith(start)
+        assert (ROOT / link.removeprefix(start).partition("#")[0]).exists(), link
+    project = tomllib.loads((tmp_path / "pyproject.toml").read_text("utf-8"))["project"]
+    assert project["urls"]["Repository"] == url
+    assert {**project, "urls": None} == {**PROJECT, "urls": None}
+    again = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert again.returncode == 1
+    assert again.stderr == "set-address: pyproject.toml has [project.urls] already\n"
