@@ -71,7 +71,7 @@ def test_released_readme_has_only_absolute_links_to_existing_files(tmp_path: Pat
     for name in ("README.md", "pyproject.toml"):
         shutil.copy(ROOT / name, tmp_path)
     url, ref = "https://example.org/them/tcpcast", f"v{VERSION}"
-    command = [sys.executable, ROOT / ".ci" / "set-address.py", url, ref]
+    command = [sys.executable, str(ROOT / ".ci" / "set-address.py"), url, ref]
     subprocess.run(command, cwd=tmp_path, check=True)
     links = re.findall(r"(!?)\[[^\]]*\]\(([^)]+)\)", (tmp_path / "README.md").read_text("utf-8"))
     assert len(links) > 10
