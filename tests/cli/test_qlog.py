@@ -30,9 +30,21 @@ def test_qlog_has_the_windows_and_packets_of_each_flow(
         assert 4_000 < times[-1] <= 5_000  # ms
         sent = [event for event in events if event["name"] == "transport:packet_sent"]
         assert sent[0]["data"]["raw"]["length"] == PAYLOAD
-        windows = [e["data"] for e in events if e["name"] == "recovery:metrics_updated"]
+        metrics = [e["data"] for e in events if e["name"] == "recovery:metrics_updated"]
+        windows = [data for data in metrics if "congestion_window" in data]
         assert windows[0]["congestion_window"] == 10 * PAYLOAD
         assert max(each["bytes_in_flight"] for each in windows) > 10 * PAYLOAD
+    phases = [
+        [e["data"] for e in trace["events"] if e["name"] == "recovery:congestion_state_updated"]
+        for trace in document["traces"]
+    ]
+    assert phases[0] == []  # CUBIC
+    assert phases[1][:3] == [
+        {"new": "startup"},
+        {"old": "startup", "new": "drain"},
+        {"old": "drain", "new": "probe_bw"},
+    ]
+    assert any("pacing_rate" in e["data"] for e in document["traces"][1]["events"])
 
 
 def test_qlog_requires_recorded_flows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

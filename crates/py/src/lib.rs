@@ -2,6 +2,7 @@
 //! arithmetic.
 
 mod allocator;
+mod bbr_states;
 mod control;
 mod distributions;
 mod emulation;
@@ -383,6 +384,8 @@ impl Simulation {
         dict.set_item("ssthresh", column(|w| u64::from(w.ssthresh)))?;
         dict.set_item("flight", column(|w| u64::from(w.flight)))?;
         dict.set_item("window_bin_ns", first.trace.windows.bin_width())?;
+        dict.set_item("bbr", bbr_states::bbr_columns(py, first.trace.bbr.points())?)?;
+        dict.set_item("bbr_bin_ns", first.trace.bbr.bin_width())?;
         let marks = first.trace.numbers.points();
         let column = |of: fn(&tcpcast_sim::probe::SequencePoint) -> u64| {
             marks.iter().map(of).collect::<Vec<u64>>().to_pyarray(py)

@@ -1,5 +1,6 @@
 //! Events of TCP senders.
 
+use crate::modern::cc::path_model::BbrState;
 use tcpcast_link::time::Nanos;
 
 /// Event of a TCP sender.
@@ -87,4 +88,13 @@ pub struct TimeoutState {
 pub trait TcpProbe {
     /// Handles an event at time `now`.
     fn on_tcp_event(&mut self, now: Nanos, event: TcpEvent);
+
+    /// Whether windows and states of BBR of this end are recorded; they are computed only then.
+    #[inline(always)]
+    fn records_windows(&self) -> bool {
+        true
+    }
+
+    /// Handles the state of BBR, for packets with `mss` bytes of payload.
+    fn on_bbr_state(&mut self, _now: Nanos, _state: BbrState, _mss: u32) {}
 }

@@ -1,4 +1,4 @@
-"""Windows and packets of simulated flows as qlog, the event format of QUIC, for viewers as qvis.
+"""Windows, packets and phases of BBR of simulated flows as qlog, for viewers as qvis.
 
 The main schema is draft-ietf-quic-qlog-main-schema-02 (version 0.3), the events those of
 draft-ietf-quic-qlog-quic-events-01. TCP has no packet numbers: they are numbers of segments, which
@@ -51,6 +51,7 @@ def qlog_text(scenario: Scenario, answers: Sequence[Answer]) -> str:
         raise TcpcastError("no engine recorded flows; use --engine packet")
     payload = scenario.populations[0].payload_bytes
     windows, packets = tables["windows"], tables["sequences"]
+    states = tables.get("bbr")
     traces = [
         {
             "title": f"{scenario.name}, flow {flow}",
@@ -61,7 +62,7 @@ def qlog_text(scenario: Scenario, answers: Sequence[Answer]) -> str:
                 "reference_time": 0,
                 "protocol_type": ["TCP"],
             },
-            "events": _events(windows, packets, flow, payload),
+            "events": _events(windows, packets, states, flow, payload),
         }
         for flow in np.unique(windows["flow"])
     ]
@@ -69,10 +70,13 @@ def qlog_text(scenario: Scenario, answers: Sequence[Answer]) -> str:
     return encode(document | {"traces": traces}) + "\n"
 
 
-def _events(windows: Table, packets: Table, flow: int, payload_bytes: int) -> list[dict[str, Any]]:
+def _events(
+    windows: Table, packets: Table, states: Table | None, flow: int, payload_bytes: int
+) -> list[dict[str, Any]]:
     events = [
         *_window_events(windows, flow, payload_bytes),
         *_packet_events(packets, flow, payload_bytes),
+        *(_phase_events(states, flow) if states is not None else ()),
     ]
     return sorted(events, key=lambda event: float(event["time"]))
 
@@ -86,6 +90,25 @@ def _window_events(table: Table, flow: int, payload_bytes: int) -> Iterator[dict
         if np.isfinite(threshold):
             data["ssthresh"] = int(threshold) * payload_bytes
         yield {"time": 1e3 * float(time), "name": "recovery:metrics_updated", "data": data}
+
+
+def _phase_events(table: Table, flow: int) -> Iterator[dict[str, Any]]:
+    """Yield the changes of the phase and of the pacing rate of BBR."""
+    own = table["flow"] == flow
+    names = ("time_s", "phase", "pacing_rate_bps", "min_rtt_s")
+    before, rate_before = "", -1
+    for time, phase, pacing_rate, min_rtt in zip(*(table[n][own] for n in names), strict=True):
+        at, rate = 1e3 * float(time), int(pacing_rate)
+        if phase != before:
+            data: dict[str, Any] = {"old": before} if before else {}
+            data["new"] = str(phase)
+            yield {"time": at, "name": "recovery:congestion_state_updated", "data": data}
+        if rate != rate_before:
+            data = {"pacing_rate": rate}
+            if np.isfinite(min_rtt):
+                data["min_rtt"] = 1e3 * float(min_rtt)
+            yield {"time": at, "name": "recovery:metrics_updated", "data": data}
+        before, rate_before = str(phase), rate
 
 
 def _packet_events(table: Table, flow: int, payload_bytes: int) -> Iterator[dict[str, Any]]:

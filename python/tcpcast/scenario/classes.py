@@ -259,7 +259,7 @@ class Population:
         steps = []
         if isinstance(reads, Reading):
             steps.append((reads.size, reads.pause.mean_value()))
-        if writes is not None:
+        if writes is not None and not writes.after:
             steps.append((writes.size.mean_value(), writes.gap.mean_value()))
         rates = [8 * size / time_s for size, time_s in steps if time_s > 0]
         return min([*rates, reads if isinstance(reads, float) else math.inf])

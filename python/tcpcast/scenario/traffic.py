@@ -220,6 +220,11 @@ class Writing(Table):
         description="time from the write of a whole chunk to the next write: one time or a "
         "distribution",
     )
+    after: Duration = Field(
+        default=0.0,
+        examples=["3s"],
+        description="time of the run until which the application always has data; default 0s",
+    )
 
     def _find_errors(self) -> Errors:
         if self.size.mean_value() < 1:

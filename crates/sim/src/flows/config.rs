@@ -202,6 +202,9 @@ pub struct WritingConfig {
     pub size: Distribution,
     /// Time from the write of a whole chunk to the next one, in seconds.
     pub gap: Distribution,
+    /// Time until which the application always has data.
+    #[serde(rename = "after_ns")]
+    pub after: Nanos,
 }
 
 /// Traffic of a class.

@@ -11,6 +11,7 @@ use crate::probe::{Probes, SenderListener, SourceRecord};
 use crate::random::RandomSource;
 use tcpcast_link::{Ecn, Packet};
 use tcpcast_net::{DropCause, Network, RouteId};
+use tcpcast_tcp::modern::cc::path_model::BbrState;
 use tcpcast_tcp::modern::{Segment, SegmentSink};
 use tcpcast_tcp::quic::{Datagram, DatagramSink};
 use tcpcast_tcp::{End, EndTcp, TcpEvent, TcpProbe};
@@ -35,6 +36,15 @@ impl TcpProbe for FlowSink<'_> {
     #[inline(always)]
     fn on_tcp_event(&mut self, now: Nanos, event: TcpEvent) {
         SenderListener::new(&mut self.wire.probes, self.record, self.flow).on_tcp_event(now, event);
+    }
+
+    #[inline(always)]
+    fn records_windows(&self) -> bool {
+        self.record.is_traced() && self.class.sends[self.end]
+    }
+
+    fn on_bbr_state(&mut self, now: Nanos, state: BbrState, mss: u32) {
+        self.wire.probes.trace.record_bbr(now, self.flow, state, mss);
     }
 }
 

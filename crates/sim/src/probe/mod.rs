@@ -44,7 +44,7 @@ pub use queue_occupancy::QueueOccupancy;
 pub use recovery_counters::{FirstRecoveryProgress, RecoveryCounters, TIMEOUT_KINDS, TimeoutKind};
 pub use replication_totals::ReplicationTotals;
 pub use sender_listener::SenderListener;
-pub use source_traces::{SequenceEvent, SequencePoint, SourceTraces, WindowPoint};
+pub use source_traces::{BbrPoint, SequenceEvent, SequencePoint, SourceTraces, WindowPoint};
 pub use time_series::TimeSeries;
 pub use times_by_slot::{
     TIME_HISTOGRAM_BYTES, TIME_KINDS, TimeBucketCount, TimeKind, TimesBySlot, time_bucket_limits,

@@ -45,6 +45,11 @@ impl TcpProbe for SenderListener<'_> {
         }
         self.count_loss_event(now, event);
     }
+
+    #[inline(always)]
+    fn records_windows(&self) -> bool {
+        self.record.traced
+    }
 }
 
 impl SenderListener<'_> {

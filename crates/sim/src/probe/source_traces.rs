@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::clock::Nanos;
+use tcpcast_tcp::modern::cc::path_model::{BbrPhase, BbrState};
 
 /// Event of a sequence number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -31,6 +32,19 @@ pub struct WindowPoint {
     pub ssthresh: u32,
     /// Packets outstanding.
     pub flight: u32,
+}
+
+/// State of BBR of a source at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BbrPoint {
+    /// Time.
+    pub time: Nanos,
+    /// Source index.
+    pub source: u32,
+    /// State.
+    pub state: BbrState,
+    /// Bytes of payload of the packets that the state counts.
+    pub mss: u32,
 }
 
 /// Event of a sequence number at a time.
@@ -78,6 +92,22 @@ impl SeriesPoint for WindowPoint {
 
     fn plotted_value(&self) -> u32 {
         self.cwnd
+    }
+}
+
+impl SeriesPoint for BbrPoint {
+    type Series = (u32, BbrPhase);
+
+    fn time(&self) -> Nanos {
+        self.time
+    }
+
+    fn series_key(&self) -> (u32, BbrPhase) {
+        (self.source, self.state.phase)
+    }
+
+    fn plotted_value(&self) -> u32 {
+        u32::try_from(self.state.pacing_rate).unwrap_or(u32::MAX)
     }
 }
 
@@ -194,6 +224,8 @@ impl<T: SeriesPoint> ThinnedSeries<T> {
 pub struct SourceTraces {
     /// Windows.
     pub windows: ThinnedSeries<WindowPoint>,
+    /// States of BBR, without repetitions.
+    pub bbr: ThinnedSeries<BbrPoint>,
     /// Sequence numbers.
     pub numbers: ThinnedSeries<SequencePoint>,
 }
@@ -204,6 +236,7 @@ impl SourceTraces {
     pub fn with_limit(limit: usize) -> Self {
         Self {
             windows: ThinnedSeries::with_limit(limit),
+            bbr: ThinnedSeries::with_limit(limit),
             numbers: ThinnedSeries::with_limit(limit),
         }
     }
@@ -218,6 +251,14 @@ impl SourceTraces {
         flight: u32,
     ) {
         self.windows.add_point(WindowPoint { time, source, cwnd, ssthresh, flight });
+    }
+
+    /// Records a state of BBR, unless it is that of the previous point.
+    pub fn record_bbr(&mut self, time: Nanos, source: u32, state: BbrState, mss: u32) {
+        let last = self.bbr.points.last();
+        if last.is_none_or(|last| (last.source, &last.state) != (source, &state)) {
+            self.bbr.add_point(BbrPoint { time, source, state, mss });
+        }
     }
 
     /// Records a sequence number.

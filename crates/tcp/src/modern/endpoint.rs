@@ -350,7 +350,13 @@ impl Endpoint {
         if !self.connection.is_idle() {
             self.send_burst(now, tcp, segment, sink);
         }
-        sink.on_tcp_event(now, window_event(self.connection.sender(), tcp));
+        if sink.records_windows() {
+            let sender = self.connection.sender();
+            sink.on_tcp_event(now, window_event(sender, tcp));
+            if let Some(state) = sender.bbr_state() {
+                sink.on_bbr_state(now, state, tcp.stack.mss);
+            }
+        }
     }
 
     /// Sends the next message of the client, unless data will carry it.

@@ -13,6 +13,7 @@
 use super::accurate_ecn::ReportedMarks;
 use super::activity_durations::ActivityDurations;
 use super::cc::AnyCongestionControl;
+use super::cc::path_model::BbrState;
 use super::delivery_rate::DeliveryCounter;
 use super::flight::Flight;
 use super::offload::OffloadChunk;
@@ -344,6 +345,12 @@ impl Sender {
     #[must_use]
     pub fn una(&self) -> u64 {
         self.una
+    }
+
+    /// State of BBR; `None` with another congestion control.
+    #[must_use]
+    pub fn bbr_state(&self) -> Option<BbrState> {
+        self.control.bbr_state()
     }
 
     /// Congestion window, in packets.

@@ -4,6 +4,7 @@ use super::pacer::{PacedWindow, QuicPacer};
 use super::recovery::QuicRtt;
 use super::rules::QuicRules;
 use super::sent_packets::SentPacket;
+use crate::modern::cc::path_model::BbrState;
 use crate::modern::cc::{
     AckSample, AnyCongestionControl, DeliveryTotals, LostPacket, RecoveryPhaseChange, TransmitStart,
 };
@@ -76,6 +77,11 @@ impl QuicCongestion {
     /// Window and threshold.
     pub fn window(&self) -> &CongestionWindow {
         &self.window
+    }
+
+    /// State of BBR, and the payload of its packets.
+    pub fn bbr_state(&self) -> Option<(BbrState, u32)> {
+        self.control.bbr_state().map(|state| (state, self.mss))
     }
 
     pub fn packets_in_flight(&self) -> u32 {

@@ -11,6 +11,7 @@ use super::recovery::{ProbeTimeouts, QuicRtt, SpaceRecovery};
 use super::rules::QuicRules;
 use super::sent_packets::SentPacket;
 use super::streams::{ChunkToSend, SendStream};
+use crate::modern::cc::path_model::BbrState;
 use crate::modern::{
     CongestionWindow, EcnCodepoint, EndpointRole, HandshakeKind, InsertOutcome, OutstandingPacket,
     ReassemblyQueue, Stack,
@@ -177,6 +178,11 @@ impl QuicConnection {
     #[must_use]
     pub fn window(&self) -> &CongestionWindow {
         self.congestion.window()
+    }
+
+    /// State of BBR, and the payload of its packets.
+    pub(super) fn bbr_state(&self) -> Option<(BbrState, u32)> {
+        self.congestion.bbr_state()
     }
 
     /// Ack-eliciting packets in flight.

@@ -245,6 +245,9 @@ impl QuicEndpoint {
             };
             sink.send_datagram(&self.datagram, sent.number, kind);
         }
+        if !sink.records_windows() {
+            return;
+        }
         let window = self.connection.window();
         let ssthresh =
             if window.ssthresh == INFINITE_SSTHRESH { u32::MAX } else { window.ssthresh };
@@ -257,6 +260,9 @@ impl QuicEndpoint {
                 window: window.cwnd,
             },
         );
+        if let Some((state, mss)) = self.connection.bbr_state() {
+            sink.on_bbr_state(now, state, mss);
+        }
     }
 }
 

@@ -322,7 +322,11 @@ def _writing_config(group: Population) -> Config | None:
     writes = getattr(group.traffic, "writes", None)
     if writes is None:
         return None
-    return {"size": writes.size.parameters(), "gap": writes.gap.parameters()}
+    return {
+        "size": writes.size.parameters(),
+        "gap": writes.gap.parameters(),
+        "after_ns": to_nanoseconds(writes.after),
+    }
 
 
 def _remark_config(remark: Remark | None) -> Config | None:

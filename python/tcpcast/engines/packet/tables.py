@@ -454,7 +454,7 @@ def _loss_recovery_table(
 
 
 def traced_flow_tables(traces: Mapping[str, Any]) -> dict[str, Table]:
-    """Return the windows and the sequence numbers of the traced flows, ordered by time."""
+    """Return windows, sequence numbers and states of BBR of the traced flows, ordered by time."""
     unlimited = traces["ssthresh"] == UNLIMITED_WINDOW
     # Some drops are reported after later events.
     order = np.argsort(traces["mark_time_ns"], kind="stable")
@@ -472,13 +472,19 @@ def traced_flow_tables(traces: Mapping[str, Any]) -> dict[str, Table]:
             "sequence": traces["mark_number"][order],
             "event": traces["mark"][order],
         },
+        "bbr": {"time_s": traces["bbr"]["time_ns"] * 1e-9}
+        | {name: column for name, column in traces["bbr"].items() if name != "time_ns"},
     }
     return {name: table for name, table in tables.items() if _count_rows(table) > 0}
 
 
 def note_thinned_traces(traces: Mapping[str, Any]) -> list[Note]:
     """Return notes on tables of traced flows that are thinned, with the width of the bins."""
-    bins = {"windows": traces["window_bin_ns"], "sequences": traces["mark_bin_ns"]}
+    bins = {
+        "windows": traces["window_bin_ns"],
+        "sequences": traces["mark_bin_ns"],
+        "bbr": traces["bbr_bin_ns"],
+    }
     return [
         Note(
             f"the table `{name}` has too many points, so it contains only the lowest, the highest "

@@ -18,6 +18,9 @@ use std::collections::VecDeque;
 /// the memory of a flow whose chunks have few bytes.
 const MAX_CHUNKS: usize = 65_536;
 
+/// Bytes of each chunk while the writer always has data.
+const GREEDY_CHUNK_BYTES: u64 = 16_384;
+
 /// State of the applications of both ends of a flow.
 #[derive(Clone, Debug)]
 pub(crate) struct SteppedState {
@@ -65,13 +68,20 @@ impl SteppedState {
         }
     }
 
-    fn draw_gap(&mut self, writing: &WritingConfig) -> Nanos {
+    fn draw_gap(&mut self, now: Nanos, writing: &WritingConfig) -> Nanos {
+        if now < writing.after {
+            return 0;
+        }
         seconds_to_nanos(writing.gap.draw_value(&mut self.draws))
     }
 
     /// Begins the next chunk.
     fn begin_chunk(&mut self, now: Nanos, writing: &WritingConfig) {
-        self.rest = draw_chunk_bytes(&writing.size, &mut self.draws);
+        self.rest = if now < writing.after {
+            GREEDY_CHUNK_BYTES
+        } else {
+            draw_chunk_bytes(&writing.size, &mut self.draws)
+        };
         self.written += self.rest;
         self.chunks.push_back((self.written, now));
     }
@@ -136,7 +146,7 @@ impl FlowSimulation {
             if app.rest > 0 {
                 return;
             }
-            let gap = app.draw_gap(writing);
+            let gap = app.draw_gap(self.now, writing);
             if gap > 0 {
                 return self.timers.set(FlowTimer::Application, flow, end, self.now + gap);
             }

@@ -4,6 +4,7 @@ use super::super::delivery_rate::RateSample;
 use super::super::recovery_phase::PhaseName;
 use super::super::u128_division::divide_u128;
 use super::super::window::CongestionWindow;
+use super::path_model::BbrState;
 use tcpcast_link::time::{Nanos, SECOND};
 
 /// Unit of window growth.
@@ -248,6 +249,11 @@ pub trait CongestionControl {
     #[inline(always)]
     fn is_probing_rtt(&self) -> bool {
         false
+    }
+
+    /// State of the model, if this is BBR.
+    fn bbr_state(&self) -> Option<BbrState> {
+        None
     }
 
     /// Requested pacing rate, in bytes per second.

@@ -30,6 +30,7 @@ pub use prague::{PragueControl, PragueOptions};
 pub use reno::RenoControl;
 pub use tfrc::Tfrc;
 
+use self::path_model::BbrState;
 use super::window::CongestionWindow;
 use std::num::NonZeroU16;
 use tcpcast_link::time::Nanos;
@@ -138,6 +139,12 @@ impl AnyCongestionControl {
     #[must_use]
     pub fn is_probing_rtt(&self) -> bool {
         each!(self, control => control.is_probing_rtt())
+    }
+
+    /// See [`CongestionControl::bbr_state`].
+    #[must_use]
+    pub fn bbr_state(&self) -> Option<BbrState> {
+        each!(self, control => control.bbr_state())
     }
 
     /// See [`CongestionControl::requested_pacing_rate`].

@@ -22,8 +22,8 @@ use self::policer::{PolicerDetection, PolicerSample};
 use super::super::recovery_phase::PhaseName;
 use super::super::window::CongestionWindow;
 use super::path_model::{
-    FullPipeDetection, GAIN_UNIT, INITIAL_CWND, MIN_CWND, MinRttProbe, PacingRate, SplitMix64,
-    WindowedMaxFilter, bandwidth_of, packets_carried_rounded_up,
+    BbrPhase, BbrState, FullPipeDetection, GAIN_UNIT, INITIAL_CWND, MIN_CWND, MinRttProbe,
+    PacingRate, SplitMix64, WindowedMaxFilter, bandwidth_of, packets_carried_rounded_up,
 };
 use super::{
     AckSample, CongestionControl, ControlRules, DeliveryTotals, RecoveryPhaseChange, TransmitStart,
@@ -192,6 +192,33 @@ impl CongestionControl for Bbr {
 
     fn is_probing_rtt(&self) -> bool {
         Self::is_probing_rtt(self)
+    }
+
+    fn bbr_state(&self) -> Option<BbrState> {
+        let bandwidth = self.bandwidth();
+        Some(BbrState {
+            phase: match self.mode {
+                BbrMode::Startup => BbrPhase::Startup,
+                BbrMode::Drain => BbrPhase::Drain,
+                BbrMode::ProbeBw { .. } => BbrPhase::ProbeBw,
+                BbrMode::ProbeRtt(_) => BbrPhase::ProbeRtt,
+            },
+            pacing_gain: self.pacing_gain(),
+            cwnd_gain: self.cwnd_gain(),
+            bandwidth,
+            max_bandwidth: self.max_bw.max_value(),
+            short_term_bandwidth: self.policer.policer_bandwidth(),
+            pacing_rate: self.pacing_rate(),
+            min_rtt: self.min_rtt,
+            long_term_inflight: None,
+            short_term_inflight: None,
+            extra_acked: self.aggregation.extra_window_packets(bandwidth),
+            target_inflight: self.target_inflight(bandwidth, GAIN_UNIT),
+            round: self.round,
+            full_rounds: self.full.rounds_without_growth(),
+            was_full: self.full.was_ever_full(),
+            restarts_from_idle: self.restarts_from_idle,
+        })
     }
 
     /// Updates the model, and sets rate and window.

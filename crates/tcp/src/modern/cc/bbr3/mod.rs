@@ -27,8 +27,8 @@ use self::undo::UndoState;
 use super::super::recovery_phase::PhaseName;
 use super::super::window::CongestionWindow;
 use super::path_model::{
-    AckAggregationEpoch, FullPipeDetection, GAIN_UNIT, MinRttProbe, PacingRate, SplitMix64,
-    TwoCycleMaxFilter, WindowedMaxFilter, bandwidth_of,
+    AckAggregationEpoch, BbrPhase, BbrState, FullPipeDetection, GAIN_UNIT, MinRttProbe, PacingRate,
+    SplitMix64, TwoCycleMaxFilter, WindowedMaxFilter, bandwidth_of,
 };
 use super::{
     AckSample, CongestionControl, ControlRules, LostPacket, RecoveryPhaseChange, TransmitStart,
@@ -78,6 +78,19 @@ impl Bbr3Mode {
             Self::Up => GAIN_UNIT * 9 / 4,
             Self::ProbeRtt(_) => GAIN_UNIT / 2,
             _ => 2 * GAIN_UNIT,
+        }
+    }
+
+    /// Phase as probes record it.
+    fn phase(self) -> BbrPhase {
+        match self {
+            Self::Startup => BbrPhase::Startup,
+            Self::Drain { .. } => BbrPhase::Drain,
+            Self::Down => BbrPhase::ProbeDown,
+            Self::Cruise => BbrPhase::ProbeCruise,
+            Self::Refill => BbrPhase::ProbeRefill,
+            Self::Up => BbrPhase::ProbeUp,
+            Self::ProbeRtt(_) => BbrPhase::ProbeRtt,
         }
     }
 
@@ -274,6 +287,27 @@ impl CongestionControl for Bbr3 {
 
     fn is_probing_rtt(&self) -> bool {
         Self::is_probing_rtt(self)
+    }
+
+    fn bbr_state(&self) -> Option<BbrState> {
+        Some(BbrState {
+            phase: self.mode.phase(),
+            pacing_gain: self.mode.pacing_gain(),
+            cwnd_gain: self.mode.cwnd_gain(),
+            bandwidth: self.bw,
+            max_bandwidth: self.max_bw.max_value(),
+            short_term_bandwidth: self.short_term.bandwidth,
+            pacing_rate: self.pacing_rate(),
+            min_rtt: self.min_rtt,
+            long_term_inflight: self.inflight_longterm,
+            short_term_inflight: self.short_term.inflight,
+            extra_acked: self.extra_acked.max_value() as u32,
+            target_inflight: self.target_inflight_at(self.bw, GAIN_UNIT),
+            round: self.round,
+            full_rounds: self.full.rounds_without_growth(),
+            was_full: self.full.was_ever_full(),
+            restarts_from_idle: self.restarts_from_idle,
+        })
     }
 
     #[inline(always)]

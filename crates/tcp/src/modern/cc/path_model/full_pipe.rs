@@ -22,6 +22,11 @@ impl FullPipeDetection {
         self.now
     }
 
+    /// Rounds without growth since the last restart of the detection.
+    pub fn rounds_without_growth(&self) -> u8 {
+        self.rounds
+    }
+
     /// Sets whether startup has ended.
     pub fn set_ever_full(&mut self, reached: bool) {
         self.reached = reached;

@@ -2,12 +2,9 @@
 
 use super::super::super::u128_division::divide_u128;
 use super::super::ControlRules;
+use super::state::{BW_SHIFT, GAIN_UNIT};
 use tcpcast_link::time::{MILLISECOND, Nanos};
 
-/// Unit of gains: 1/256.
-pub const GAIN_UNIT: u64 = 256;
-/// Bandwidths are packets per microsecond, scaled by 2^24.
-pub const BW_SHIFT: u32 = 24;
 /// Minimum window, in packets.
 pub const MIN_CWND: u32 = 4;
 /// Window before the first round-trip sample, in packets.
