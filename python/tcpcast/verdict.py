@@ -243,12 +243,13 @@ def compare_cells(main: str, cells_of: Cells) -> list[Finding]:
     """
     extremes = largest, smallest = _extremes(cells_of(main))
     separate = differ_significantly(largest.value, smallest.value)
-    if separate is None:
-        return [*extremes, Finding(claim="untested")]
-    if separate:
-        return extremes
     span = Metric(math.nan, smallest.value.value, largest.value.value)
     alike = replace(largest, claim="alike", value=span, place=())
+    if separate is None:
+        is_equal = largest.value.value == smallest.value.value
+        return [alike] if is_equal else [*extremes, Finding(claim="untested")]
+    if separate:
+        return extremes
     for metric in HEADLINE_METRICS:
         cells = [each for each in cells_of(metric) if each.value.low is not None]
         if metric != main and len(cells) > 1:

@@ -270,6 +270,9 @@ def test_sweep_without_intervals_states_no_difference() -> None:
     assert verdict_on_sweep(columns_of(rows)).endswith(
         "; without reliable intervals, the difference cannot be tested."
     )
+    equal = verdict_on_sweep(columns_of([Metric(1e6, interval_warning="too few losses")] * 2))
+    assert equal.startswith(f"The connection rate {ALIKE} (1 Mbit/s)")
+    assert "largest" not in equal
 
 
 def test_sweep_takes_the_most_trusted_engine_and_the_mean_of_replications() -> None:
