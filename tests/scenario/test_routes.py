@@ -132,6 +132,10 @@ def test_changes_come_from_a_file(tmp_path: Path) -> None:
             "link",
         ),
         (
+            {"link__core__docsis": {"min_delay": "20s"}},
+            'link.core.docsis.min_delay: is at most 1s; use "1.7ms", for example',
+        ),
+        (
             {"link__core__docsis": {"map_interval": "0ms"}},
             'link.core.docsis.map_interval: "0ms" must be above 0; use "1s", for example',
         ),

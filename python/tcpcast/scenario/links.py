@@ -105,6 +105,10 @@ Changes = Annotated[dict[str, Change], BeforeValidator(_read_changes)]
 """Changes by time as typed."""
 
 
+MAX_GRANT_TIME_S = 1.0
+"""Longest MAP interval, and longest time from a request to its grant."""
+
+
 class Docsis(Table):
     """Requests and grants of the upstream channel of a cable network (DOCSIS 3.0 and 3.1).
 
@@ -130,6 +134,13 @@ class Docsis(Table):
         grant is in the middle of it.
         """
         return 2.0 * self.map_interval + self.min_delay
+
+    def _find_errors(self) -> Errors:
+        yield from super()._find_errors()
+        for key, usual in (("map_interval", "2ms"), ("min_delay", "1.7ms")):
+            if getattr(self, key) > MAX_GRANT_TIME_S:
+                text = units.format_duration(MAX_GRANT_TIME_S)
+                yield make_error_at(f'is at most {text}; use "{usual}", for example', key)
 
 
 class NetworkLink(Link):
