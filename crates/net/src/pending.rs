@@ -1,6 +1,6 @@
 //! Packets on their way to a link or host, in a total order.
 //!
-//! Most packets are due within a quarter of a second. They are stored in a timing wheel, to which a
+//! Most packets are due within a second. They are stored in a timing wheel, to which a
 //! packet is added in constant time; the packets of a slot are sorted when its time is reached.
 //! Later packets are stored in a heap.
 
@@ -25,10 +25,10 @@ pub(crate) const HOST: u32 = (1 << PLACE_BITS) - 1;
 const PLACE_BITS: u32 = 24;
 const COUNT_BITS: u32 = u64::BITS - PLACE_BITS;
 
-/// Slot length: 2^16 ns, 65 µs.
-const SLOT_BITS: u32 = 16;
+/// Slot length: 2^18 ns, 262 µs.
+const SLOT_BITS: u32 = 18;
 const WORD_BITS: usize = u64::BITS as usize;
-/// Number of slots: the wheel spans 268 ms.
+/// Number of slots: the wheel spans 1.07 s.
 const SLOTS: usize = WORD_BITS * WORD_BITS;
 
 /// Number of sorted packets from which a packet behind all of them goes to the heap.
