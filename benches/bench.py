@@ -26,7 +26,7 @@ from tcpcast.engines.formula.engset import engset_inputs
 from tcpcast.models.pftk import throughput, window_chain
 from tcpcast.models.short import ShortTransfer, expected_latency_s
 
-from benches import captures, local_loop, sweeps, todays
+from benches import captures, local_loop, networks, sweeps, todays
 from benches.peers import ns2
 from benches.row import Row, engine_figures, peak_bytes, with_stack
 
@@ -63,6 +63,7 @@ def main() -> None:
         lambda: formulas(runs),
         lambda: predictions(runs),
         sweeps.rows,
+        lambda: networks.rows(min(runs, 3)),
         lambda: peers(example, runs),
         lambda: captures.rows(runs),
     ]
