@@ -17,14 +17,21 @@ MIN_AXES_SHARE = 0.6
 """Minimum width of all panels of a row, as a share of the width of the figure."""
 
 
-def figure_faults(figure: Figure) -> list[str]:
-    """Draw a figure and return its faults as texts; none for a good figure."""
+def figure_faults(figure: Figure, *, is_rendered: bool = False) -> list[str]:
+    """Lay a figure out and return its faults as texts; none for a good figure.
+
+    Lines and glyphs become pixels only if ``is_rendered``, which long tests use: it takes half as
+    long again, and finds only paths that the renderer refuses.
+    """
     from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415 - optional
 
     canvas: Any = FigureCanvasAgg(figure)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        canvas.draw()
+        if is_rendered:
+            canvas.draw()
+        else:
+            figure.draw_without_rendering()
     faults = [f"warning: {warning.message}" for warning in caught]
     faults += _text_faults(figure)
     panels = [axes for axes in figure.axes if axes.get_visible() and axes.axison]

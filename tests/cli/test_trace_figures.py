@@ -271,22 +271,25 @@ SMALL_CAPTURES = [path for path in CAPTURES if path.stat().st_size <= 500_000]
 @pytest.mark.parametrize("path", SMALL_CAPTURES, ids=lambda path: path.name)
 def test_figures_of_captures_are_complete(path: Path) -> None:
     """Draw the worst direction of each small capture."""
-    assert incomplete_figures(path, 1) == {}
+    assert incomplete_figures(path, 1, is_rendered=False) == {}
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("path", CAPTURES, ids=lambda path: path.name)
 def test_more_figures_of_captures_are_complete(path: Path) -> None:
-    assert incomplete_figures(path, 8) == {}
+    assert incomplete_figures(path, 8, is_rendered=True) == {}
 
 
-def incomplete_figures(path: Path, directions: int) -> dict[str, list[str]]:
+def incomplete_figures(path: Path, directions: int, *, is_rendered: bool) -> dict[str, list[str]]:
     """Return the faults of the figures of the worst directions, by the names of the figures."""
     try:
         capture = tcpcast.trace(path, trail_points=20_000)
     except CaptureError:
         pytest.skip("not a capture")
-    faults = {name: figure_faults(figure) for name, figure in worst_figures([capture], directions)}
+    faults = {
+        name: figure_faults(figure, is_rendered=is_rendered)
+        for name, figure in worst_figures([capture], directions)
+    }
     return {name: found for name, found in faults.items() if found}
 
 
