@@ -62,6 +62,7 @@ def main() -> None:
         lambda: todays.rows(example, {"EVEN": EVEN, "W134": W134, "LONG": LONG}, min(runs, 3)),
         lambda: formulas(runs),
         lambda: predictions(runs),
+        lambda: homes(runs),
         sweeps.rows,
         lambda: networks.rows(min(runs, 3)),
         lambda: peers(example, runs),
@@ -188,6 +189,40 @@ def predictions(runs: int) -> Iterator[Row]:
         run = partial(subprocess.run, command, stdout=subprocess.DEVNULL, check=True)
         seconds = _seconds_a_call(run, 1, runs)
         yield Row(" ".join(["predict", *size]), "s per command", seconds, 0.4)
+
+
+def homes(runs: int) -> Iterator[Row]:
+    """Yield the time of one core for a home line with four flows per direction and a ping."""
+    fair = 0.0
+    for queue in ("droptail", "fq_codel", "cake"):
+        scenario = home(queue)
+        seconds = []
+        for _ in range(runs):
+            before = time.process_time()
+            tcpcast.run(scenario, ["packet"], threads=1)
+            seconds.append(time.process_time() - before)
+        median = statistics.median(seconds)
+        if queue == "fq_codel":
+            fair = median
+        note = f"{median / fair:.2f} times FQ-CoDel" if queue == "cake" else ""
+        yield Row(f"home, 4 + 4 flows, {queue}", "s for 60 s", median, 1.0, note)
+
+
+def home(queue: str) -> tcpcast.Scenario:
+    """Return a line of 110 and 10 Mbit/s with four bulk flows per direction and a ping."""
+    line = {"buffer": "1000pkt", "queue": queue}
+    path = {"route": ["down"], "back": ["up"], "delay": "10ms"}
+    bulk = {"flows": 4, "traffic": {"kind": "bulk"}, **path}
+    tables = {
+        "link": {"down": {"rate": "110mbit", **line}, "up": {"rate": "10mbit", **line}},
+        "class": [
+            {"name": "download", **bulk},
+            {"name": "upload", "sends": "client", **bulk},
+            {"name": "ping", "flows": 1, "traffic": {"kind": "ping", "interval": "200ms"}, **path},
+        ],
+        "run": {"duration": "60s", "warmup": "10s", "seed": 1},
+    }
+    return tcpcast.Scenario.from_dict(tables)
 
 
 def peers(example: Path, runs: int) -> Iterator[Row]:
