@@ -138,15 +138,31 @@ def test_sender_far_applies_loss_to_the_other_direction(run: Run) -> None:
     assert back["entered"] == back["delivered"] + back["random_drops"] == 3
 
 
-def packets(path: Path) -> list[tuple[int, int, str]]:
-    """Return time in nanoseconds, IP length and source of each packet of a capture."""
+def packets(path: Path) -> list[tuple[int, int, str, int]]:
+    """Return time in nanoseconds, IP length, address and port of the source of each packet."""
     data, offset, result = path.read_bytes(), 24, []
     while offset < len(data):
         seconds, rest, kept, length = struct.unpack_from("<IIII", data, offset)
         source = ".".join(map(str, data[offset + 28 : offset + 32]))
-        result.append((seconds * 10**9 + rest, length, source))
+        port = int.from_bytes(data[offset + 36 : offset + 38])
+        result.append((seconds * 10**9 + rest, length, source, port))
         offset += 16 + kept
     return result
+
+
+def ports(captured: list[tuple[int, int, str, int]]) -> set[int]:
+    return {port for *_, port in captured}
+
+
+def usual_rate_pps(captured: list[tuple[int, int, str, int]], count: int) -> float:
+    """Return the rate that a tenth of the spans of ``count`` packets exceed.
+
+    A busy sender may have left the queue empty at times, which lowers the rate of the spans with
+    this time; a late packet at the begin of a span raises its rate.
+    """
+    spans = zip(captured[::50], captured[count::50], strict=False)
+    rates = [count * 1e9 / (end[0] - begin[0]) for begin, end in spans]
+    return statistics.quantiles(rates, n=10)[-1]
 
 
 @pytest.mark.timed
@@ -169,14 +185,38 @@ def test_link_rate_is_exact(run: Run, tmp_path: Path) -> None:
     assert 48e6 < forward["wait_max_ns"] <= 49e6
     captured = packets(pcap)
     assert len(captured) == forward["delivered"]
-    # A busy sender may have left the queue empty at times, which lowers the rate of the spans with
-    # this time; a late packet at the begin of a span raises its rate.
-    spans = [
-        (captured[index], captured[index + 500]) for index in range(0, len(captured) - 500, 50)
-    ]
-    rates = [500 * 8000 * 1e9 / (end[0] - begin[0]) for begin, end in spans]
-    assert {length for _, length, _ in captured} == {1000}
-    assert statistics.quantiles(rates, n=10)[-1] == pytest.approx(8e6, rel=1e-3)
+    assert {length for _, length, *_ in captured} == {1000}
+    assert usual_rate_pps(captured, 500) == pytest.approx(1000, rel=1e-3)
+
+
+@pytest.mark.timed
+def test_cake_shapes_frames_and_shares_the_rate_among_flows(
+    mode: Mode, run: Run, tmp_path: Path
+) -> None:
+    """A flow at 13 Mbit/s and one at 6.5 Mbit/s behind a shaper of 8 Mbit/s get 4 Mbit/s each."""
+    if mode.name != "tun":
+        pytest.skip("the queue does not depend on the device")
+    overhead, pcap = 18, tmp_path / "far.pcap"
+    cake = f'network.bottleneck.queue={{kind="cake",rate="8mbit",overhead={overhead}}}'
+    options = [*FAST, "--rate", "100mbit", "--set", cake]
+    options += ["--server-command", shlex.join(python(SINK))]
+    options += ["--pcap", str(pcap), "--pcap-side", "far"]
+    slow, fast = (
+        python(FLOOD, count, 972, 4, pause, 0.2) for count, pause in ((1600, 0.005), (3200, 0.0025))
+    )
+    ran = run(options, [f"{shlex.join(slow)} & {shlex.join(fast)}; wait"])
+    forward = ran.numbers["near_to_far"]
+    drops = forward["full_drops"] + forward["early_drops"]
+    assert forward["entered"] == 4800 == forward["delivered"] + drops
+    assert forward["early_drops"] > 100
+    captured = packets(pcap)
+    assert len(captured) == forward["delivered"]
+    frame_bits = 8 * (1000 + overhead)
+    assert usual_rate_pps(captured, 100) == pytest.approx(8e6 / frame_bits, rel=1e-3)
+    times = [[time for time, *_, port in captured if port == flow] for flow in ports(captured)]
+    begin, end = max(flow[100] for flow in times), min(flow[-100] for flow in times)
+    first, second = (sum(begin < time < end for time in flow) for flow in times)
+    assert first == pytest.approx(second, rel=0.1)  # without isolation, one is twice the other
 
 
 @pytest.mark.timed
@@ -186,8 +226,8 @@ def test_full_packet_and_ack_take_the_rtt(run: Run, tmp_path: Path) -> None:
     ran = run([*options, "--pcap", str(pcap)], python(PINGS, 40))
     assert ran.numbers["near_to_far"]["machinery_drops"] == 0
     captured = packets(pcap)
-    sent = [time for time, _, source in captured if source == "10.0.0.1"]
-    answered = [time for time, _, source in captured if source == "10.128.0.1"]
+    sent = [time for time, _, source, _ in captured if source == "10.0.0.1"]
+    answered = [time for time, _, source, _ in captured if source == "10.128.0.1"]
     assert len(sent) == len(answered) == 40
     rtts = [(there - here) / 1e6 for here, there in zip(sent, answered, strict=True)]
     assert min(rtts) >= 30.0
@@ -205,7 +245,7 @@ def test_jitter_reorders_only_on_request(run: Run, tmp_path: Path) -> None:
         lengths += "for n in range(200): own.sendto(bytes(n), (os.environ['TCPCAST_PEER'], 9))\n"
         ran = run([*options, *more], ["sh", "-c", shlex.join(python(lengths)) + "; sleep 0.3"])
         assert ran.numbers["near_to_far"]["delivered"] == 200
-        result = [length for _, length, source in packets(pcap) if source == "10.0.0.1"]
+        result = [length for _, length, source, _ in packets(pcap) if source == "10.0.0.1"]
         assert (result == sorted(result)) is not reorder
 
 
