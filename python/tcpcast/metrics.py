@@ -142,14 +142,12 @@ METRICS: dict[str, MetricDefinition] = {
     "return_utilisation": MetricDefinition(
         unit="1",
         meaning="share of time in which the return link transmits",
-        ratio_of=(("return_busy_ns",), ("time_ns",)),
         needs="return rate",
         headline_of=ANY_TRAFFIC,
     ),
     "return_loss_ratio": MetricDefinition(
         unit="1",
         meaning="ACKs lost (queue and random) / ACKs arrived at the return link",
-        ratio_of=(("return_drops",), ("return_arrived",)),
         needs="return link",
         counts_events=True,
         headline_of=ANY_TRAFFIC,
@@ -157,7 +155,6 @@ METRICS: dict[str, MetricDefinition] = {
     "return_queue_delay_mean_s": MetricDefinition(
         unit="s",
         meaning="mean queueing delay of delivered ACKs on the return link",
-        ratio_of=(("return_waited_ns",), ("return_passed",)),
         needs="return rate",
         headline_of=ANY_TRAFFIC,
     ),

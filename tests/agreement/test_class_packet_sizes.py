@@ -148,8 +148,9 @@ def test_access_buffer_in_bytes_holds_packets_of_its_class() -> None:
     config = make_configuration(
         mixed(**{"network.ingress": {"rate": "9mbit", "buffer": "3000B"}}), 0.0
     )
-    assert [group["ingress"]["limit_pkts"] for group in config["classes"]] == [2, 6]
-    assert [group["packet_bytes"] for group in config["classes"]] == [None, SMALL]
+    ingresses = [config["links"][group["routes"][0][0]] for group in config["classes"]]
+    assert [link["limit_bytes"] for link in ingresses] == [3000, 3000]
+    assert [group["packet_bytes"] for group in config["classes"]] == [1500, SMALL]
 
 
 def lengths(file: Path) -> dict[bytes, set[int]]:
@@ -178,42 +179,40 @@ def test_captures_have_the_packet_length_of_each_class(tmp_path: Path, stack: st
     assert result == [LARGE, LARGE, SMALL, SMALL]
 
 
-@pytest.mark.parametrize(
-    ("changes", "reason"),
-    [
-        ({"tcp.stack": "max-plus-reno"}, "max-plus-reno supports only packets of one size"),
-        (
-            {
-                "network.bottleneck": {
-                    "rate": {"bucket": "10mbit", "burst": "30KB", "policer": True}
-                }
-            },
-            "a policer supports only packets of one size",
-        ),
-        (
-            {
-                "network.bottleneck": None,
-                "network.hop": [
-                    {"name": "own", "rate": "20mbit", "buffer": "30KB", "shared": False},
-                    {"name": "main", "rate": "10mbit", "buffer": "50pkt"},
-                ],
-            },
-            "network.hop.own.buffer: a buffer in bytes is supported at a hop with shared = false "
-            "only if all packets have one size",
-        ),
-        (
-            {
-                "network.bottleneck": None,
-                "network.hop": [
-                    {"name": "own", "rate": "20mbit", "shared": False},
-                    {"name": "main", "rate": "10mbit", "buffer": "50pkt"},
-                ],
-                "cross": [{"model": "poisson", "mean": "20%", "hop": "own"}],
-            },
-            "cross traffic at a hop with shared = false supports only packets of one size",
-        ),
+def test_loss_feedback_needs_packets_of_one_size() -> None:
+    (result,) = answer(mixed(**{"tcp.stack": "max-plus-reno"}), ["packet"])
+    reason = "class.small.packet: max-plus-reno supports only packets of one size; "
+    assert str(result.not_applicable).startswith(reason)
+
+
+OWN_HOPS: dict[str, Any] = {
+    "network.bottleneck": None,
+    "network.hop": [
+        {"name": "own", "rate": "2mbit", "buffer": "30KB", "shared": False},
+        {"name": "main", "rate": "10mbit", "buffer": "50pkt"},
     ],
-)
-def test_unsupported_uses_are_rejected(changes: dict[str, Any], reason: str) -> None:
-    (result,) = answer(mixed(**changes), ["packet"])
-    assert str(result.not_applicable).startswith(f"class.small.packet: {reason}; ")
+}
+
+
+@pytest.mark.parametrize("stack", ["rfc-newreno", "linux-cubic"])
+def test_hops_of_single_sources_transmit_each_size(stack: str) -> None:
+    result = simulate(mixed(**OWN_HOPS, **{"tcp.stack": stack}))
+    large, small = by_class(result, "goodput_bps")
+    payload = {"rfc-newreno": 40, "linux-cubic": 52}[stack]
+    for rate, size in ((large, LARGE), (small, SMALL)):
+        assert rate == pytest.approx(2 * 2e6 * (1 - payload / size), rel=0.05)
+
+
+def test_fluid_at_hops_of_single_sources_delays_each_size_by_its_length() -> None:
+    stream = {"model": "poisson", "mean": "50%", "hop": "own", "bin": "10ms"}
+    result = simulate(mixed(**OWN_HOPS, cross=[stream]))
+    large, small = by_class(result, "goodput_bps")
+    for rate, size in ((large, LARGE), (small, SMALL)):
+        assert 0.7e6 < rate / (2 * (1 - 40 / size)) < 1.1e6
+
+
+def test_policer_counts_the_bytes_of_each_packet() -> None:
+    bucket = {"bucket": "10mbit", "burst": "30KB", "policer": True}
+    result = simulate(mixed(**{"network.bottleneck": {"rate": bucket}}))
+    large, small = by_class(result, "goodput_bps")
+    assert 0.5e7 < large / (1 - 40 / LARGE) + small / (1 - 40 / SMALL) < 1e7

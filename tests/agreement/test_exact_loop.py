@@ -70,7 +70,8 @@ def test_each_timeout_sends_one_packet_more() -> None:
 def test_drop_arrival_round_trips_follow_from_the_queue(sources: int, rule: str) -> None:
     answer = simulate_loop(sources, rule, "arriving")
     assert answer["rtt_mean_s"] == within(expected_rtt_s(answer), 2e-3)
-    assert answer["rtt_mean_s"] < MAX_RTT_S
+    # Packets of a burst also wait at their own access link, for less than one packet on average.
+    assert answer["rtt_mean_s"] < MAX_RTT_S + 1.2e-3
     # The values of the report's fixed point, 1.77 and 2.21 s, are impossible.
     assert answer["rtt_mean_s"] < 1.77 * 0.8
     assert answer["goodput_pps"] == within(CAPACITY_PPS, 1e-3)

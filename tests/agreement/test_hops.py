@@ -189,6 +189,10 @@ def test_single_hop_equals_the_bottleneck(queue: Any, stack: str) -> None:
     tcp = {"stack": stack, "receiver_window": 44}
     alone = simulate({**ends, "bottleneck": link}, tcp=tcp)
     hop = simulate({**ends, "hop": [{"name": "only", **link}]}, tcp=tcp)
+    for answer, name in ((alone, "bottleneck"), (hop, "only")):
+        for table in ("by_link", "by_link_class"):
+            names = answer.tables[table].pop("link").tolist()
+            assert names == ["ingress", name, "egress"]
     assert metrics_of(alone) == metrics_of(hop)
     assert alone["loss_ratio"] > 0.02
 
@@ -220,8 +224,13 @@ def test_hops_without_a_rate_add_delay_only(element: str, stack: str) -> None:
     )
     assert plain["loss_ratio"] > 0.01
     assert series["other_loss_ratio"] == 0
-    assert sorted(series.tables["by_hop"]["hop"].tolist()) == sorted(["slow", element])
-    del series.metrics["other_loss_ratio"], series.tables["by_hop"]
+    links = ["ingress", *(hop["name"] for hop in hops), "egress"]
+    if element == "after":
+        links[1:3] = links[2:0:-1]
+    assert series.tables["by_link"]["link"].tolist() == links
+    del series.metrics["other_loss_ratio"]
+    for answer in (series, plain):
+        del answer.tables["by_link"], answer.tables["by_link_class"]
     if element == "before":
         # Packets in flight at the end of the run are counted when they reach the first hop.
         for name in ("loss_ratio", "goodput_pps", "on_time_s", "queue_mean_pkts", "rtt_mean_s"):
@@ -238,8 +247,10 @@ def test_random_loss_at_another_hop_is_counted_separately(shared: bool) -> None:
     answer = simulate(network, run={"duration": "400s", "warmup": "5s"})
     assert answer["other_loss_ratio"] == pytest.approx(0.02, rel=0.1)
     assert answer["loss_ratio"] == pytest.approx(0.01, rel=0.1)
-    before, after = answer.tables["by_hop"]["arrived"].tolist()
-    assert after == pytest.approx(before - answer.tables["by_hop"]["drops"][0], abs=30)
+    links = answer.tables["by_link"]
+    assert links["link"].tolist() == ["lossy", "slow"]
+    before, after = links["packets"].tolist()
+    assert after == pytest.approx(before * (1 - links["loss_ratio"][0]), abs=30)
 
 
 def test_formulas_name_the_hops_that_they_do_not_model_as_queues() -> None:

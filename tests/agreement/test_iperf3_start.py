@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 import tcpcast
-from tcpcast.engines.packet.configuration import make_links_configuration
+from tcpcast.engines.packet.configuration import make_configuration
 from tcpcast.scenario import Scenario
 
 
@@ -29,7 +29,7 @@ def test_each_connection_delays_the_common_start_by_one_rtt() -> None:
     scenario = make_scenario("iperf3")
     first, second = (
         entry["traffic"]["files"]["bulk"]["start"]["times"]
-        for entry in make_links_configuration(scenario, 0.0)["classes"]
+        for entry in make_configuration(scenario, 0.0)["classes"]
     )
     rtt_s = scenario.populations[1].rtt_s
     assert first == [1.0]

@@ -129,12 +129,17 @@ def test_base_rtt_is_not_extended() -> None:
     scenario = local_loop(1_000_000, 0.5)
     whole: Any = make_configuration(scenario, 0.0)
     small: Any = make_configuration(scenario, 0.0, NetworkScale(200.0))
-    time_of = 8e9 / whole["bottleneck_bps"]
-    for key, size in (("forward_ns", 1500), ("back_ns", 40)):
-        (whole_value,), (small_value,) = ([c[key] for c in d["classes"]] for d in (whole, small))
-        assert small_value + 200 * size * time_of == within(whole_value + size * time_of, 1e-6)
-    assert small["bottleneck_bps"] * 200 == within(whole["bottleneck_bps"], 1e-6)
-    assert small["buffer_pkts"] * 200 == within(whole["buffer_pkts"], 1e-3)
+    of_whole, of_small = (config["links"][config["headline"]] for config in (whole, small))
+    rate = of_whole["rate"]["constant"]
+    (whole_class,), (small_class,) = (config["classes"] for config in (whole, small))
+    # Acks do not queue, so their transmission is a delay, which is not scaled.
+    packet_ns = 1500 * 8e9 / rate
+    small_ns, whole_ns = (
+        group["delay_ns"] + group["back_delay_ns"] for group in (small_class, whole_class)
+    )
+    assert small_ns + 200 * packet_ns == within(whole_ns + packet_ns, 1e-6)
+    assert of_small["rate"]["constant"] * 200 == within(rate, 1e-6)
+    assert of_small["limit_pkts"] * 200 == within(of_whole["limit_pkts"], 1e-3)
 
 
 @pytest.mark.long
@@ -247,8 +252,10 @@ def test_path_that_cannot_be_shortened_has_a_warning() -> None:
     link = {"rate": "20mbit", "delay": "0s", "buffer": "2000pkt"}
     network = {**delays, "bottleneck": link}
     scenario = local_loop(50_000, 1.0, network=network, run={"duration": "6s", "warmup": "2s"})
-    # Nine times the transmission time of a packet and its ack on the link.
-    assert max_excess_delay_s(scenario, NetworkScale(10.0)) == within(9 * 1540 * 8 / 20e6, 1e-9)
+    # Nine times the transmission time of a packet on the link, less that of its ack, which is a
+    # delay.
+    excess_s = (9 * 1500 - 40) * 8 / 20e6
+    assert max_excess_delay_s(scenario, NetworkScale(10.0)) == within(excess_s, 1e-9)
     assert any("base RTT is" in text for text in ask(scenario, "mean-field").warnings)
     assert max_excess_delay_s(local_loop(50_000, 1.0), NetworkScale(10.0)) == 0
 
@@ -267,12 +274,15 @@ def check_against_exact(scenario: tcpcast.Scenario) -> tuple[Any, Any]:
 @pytest.mark.parametrize("load", [pytest.param(0.8, marks=pytest.mark.long), 1.2])
 def test_hops_per_source_agree_with_exact_simulation(load: float) -> None:
     result, exact = check_against_exact(behind_backbones(10_000, load, **AGREEMENT))
-    hops, truth = (answer.tables["by_hop"] for answer in (result, exact))
-    assert hops["hop"].tolist() == ["backbone", "loop"]
-    for column in ("arrived", "utilisation"):
-        assert hops[column].tolist() == within(truth[column].tolist(), 0.05), column
+    links, truth = (answer.tables["by_link"] for answer in (result, exact))
+    assert links["link"].tolist() == truth["link"].tolist()
+    assert {"backbone", "loop"} <= set(links["link"].tolist())
+    for column in ("packets", "utilisation"):
+        assert links[column].tolist() == within(truth[column].tolist(), 0.05), column
     # Each source waits behind cross traffic with the values of a single hop.
-    assert hops["queue_mean_pkts"][0] == within(truth["queue_mean_pkts"][0], 0.3)
+    backbone = links["link"].tolist().index("backbone")
+    queues = [table["queue_mean_pkts"][backbone] for table in (links, truth)]
+    assert queues[0] == within(queues[1], 0.3)
     cross, cross_truth = (answer.tables["cross"] for answer in (result, exact))
     assert cross["carried_bps"].tolist() == cross_truth["carried_bps"].tolist()
 
@@ -280,11 +290,12 @@ def test_hops_per_source_agree_with_exact_simulation(load: float) -> None:
 def test_two_shared_hops_agree_with_exact_simulation() -> None:
     scenario = in_series(10_000, 2.0, [{"name": "first", "times": 1.05}, {}], **AGREEMENT)
     result, exact = check_against_exact(scenario)
-    hops, truth = (answer.tables["by_hop"] for answer in (result, exact))
-    for column in ("arrived", "utilisation"):
-        assert hops[column].tolist() == within(truth[column].tolist(), 0.03), column
-    for column in ("loss_ratio", "queue_mean_pkts", "queue_max_pkts"):
-        assert hops[column][1] == within(truth[column][1], 0.1), column
+    links, truth = (answer.tables["by_link"] for answer in (result, exact))
+    for column in ("packets", "utilisation"):
+        assert links[column].tolist() == within(truth[column].tolist(), 0.03), column
+    loop = links["link"].tolist().index("loop")
+    for column in ("loss_ratio", "queue_mean_pkts"):
+        assert links[column][loop] == within(truth[column][loop], 0.1), column
 
 
 # `test_cross_traffic_is_thinned_to_every_kth_packet` checks the scaling of each distribution.
@@ -343,20 +354,24 @@ def test_hops_per_source_stay_and_shared_hops_shrink() -> None:
     scenario = in_series(1_000_000, 1.0, hops)
     whole: Any = make_configuration(scenario, 0.0)
     small: Any = make_configuration(scenario, 0.0, NetworkScale(200.0))
-    (own, first), (shared_hop,) = small["hops_before"], small["hops_after"]
-    whole_own, whole_first = whole["hops_before"]
-    (whole_shared,) = whole["hops_after"]
-    assert own == whole_own
-    for small_value, whole_value in ((first, whole_first), (shared_hop, whole_shared)):
-        assert small_value["rate_bps"] * 200 == within(whole_value["rate_bps"], 1e-6)
+    names = list(scenario.topology.links)
+    small_links, whole_links = (
+        dict(zip(names, config["links"], strict=True)) for config in (small, whole)
+    )
+    assert small_links["own"] == whole_links["own"]
+    for name in ("first", "turns"):
+        small_value, whole_value = small_links[name], whole_links[name]
+        small_rate, whole_rate = (each["rate"]["constant"] for each in (small_value, whole_value))
+        assert small_rate * 200 == within(whole_rate, 1e-6)
         assert small_value["delay_ns"] == whole_value["delay_ns"]
-    assert first["buffer_pkts"] * 200 == within(whole_first["buffer_pkts"], 1e-3)
-    assert shared_hop["buffer_pkts"] == whole_shared["buffer_pkts"]
+    limits = [links["first"]["limit_pkts"] for links in (small_links, whole_links)]
+    assert limits[0] * 200 == within(limits[1], 1e-3)
+    assert small_links["turns"]["limit_pkts"] == whole_links["turns"]["limit_pkts"]
     # The total length of the three shared links does not increase.
     rates = [20e9, 60e9, 40e9]
-    longer = sum(199 * 1540 * 8e9 / rate for rate in rates)
+    longer = sum(199 * 1500 * 8e9 / rate for rate in rates)
     (small_value,), (whole_value,) = (
-        [group["forward_ns"] + group["back_ns"] for group in config["classes"]]
+        [group["delay_ns"] + group["back_delay_ns"] for group in config["classes"]]
         for config in (small, whole)
     )
     assert whole_value - small_value == within(longer, 1e-5)
@@ -368,9 +383,10 @@ def test_missing_delay_in_one_direction_shortens_the_other() -> None:
     scenario = local_loop(1_000_000, 1.0, network={**network, "return_delay": "50ms"})
     (group,) = make_configuration(scenario, 0.0, NetworkScale(200.0))["classes"]
     (whole,) = make_configuration(scenario, 0.0)["classes"]
-    assert group["forward_ns"] == 0
-    longer = 199 * 1540 * 8e9 / 20e9
-    assert whole["forward_ns"] + whole["back_ns"] - group["back_ns"] == within(longer, 1e-5)
+    assert group["delay_ns"] == 0
+    longer = 199 * 1500 * 8e9 / 20e9
+    delays_ns = whole["delay_ns"] + whole["back_delay_ns"]
+    assert delays_ns - group["back_delay_ns"] == within(longer, 1e-5)
 
 
 def test_cross_traffic_is_thinned_to_every_kth_packet() -> None:

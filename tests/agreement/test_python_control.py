@@ -7,7 +7,6 @@ import pytest
 import tcpcast
 from tcpcast import CongestionControl, ControlError, register_control
 from tcpcast.control import load_control
-from tcpcast.errors import ScenarioError
 from tcpcast.scenario import Scenario
 
 
@@ -111,18 +110,25 @@ def test_names_and_classes_are_checked() -> None:
     with pytest.raises(ControlError, match="must be a subclass"):
         register_control("no-class", int)  # type: ignore[arg-type]
     register_control("plain-reno", PlainReno)
-    with pytest.raises(ScenarioError, match="cannot share a scenario with rfc-newreno"):
-        Scenario.from_dict(
-            {
-                "network": {"rtt": "40ms", "bottleneck": {"rate": "10mbit", "buffer": "1bdp"}},
-                "class": [
-                    {"name": "a", "flows": 1, "tcp": {"stack": "plain-reno"}},
-                    {"name": "b", "flows": 1, "tcp": {"stack": "rfc-newreno"}},
-                ],
-                "traffic": {"kind": "bulk"},
-                "run": {"duration": "10s"},
-            }
-        )
+
+
+def test_registered_control_shares_a_link_with_a_stack_of_papers() -> None:
+    register_control("plain-reno", PlainReno)
+    scenario = Scenario.from_dict(
+        {
+            "network": {"rtt": "40ms", "bottleneck": {"rate": "10mbit", "buffer": "1bdp"}},
+            "class": [
+                {"name": "a", "flows": 1, "tcp": {"stack": "plain-reno"}},
+                {"name": "b", "flows": 1, "tcp": {"stack": "rfc-newreno"}},
+            ],
+            "traffic": {"kind": "bulk"},
+            "run": {"duration": "60s", "warmup": "10s"},
+        }
+    )
+    (answer,) = tcpcast.run(scenario, ["packet"])
+    assert answer["utilisation"] > 0.9
+    rates = answer.tables["by_class"]["goodput_bps"]
+    assert min(rates) > 0.2 * max(rates)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from reference_simulator import NEVER, Log, Network
 from tcpcast import _native
-from tcpcast.engines.packet.configuration import make_links_configuration
+from tcpcast.engines.packet.configuration import make_configuration
 from tcpcast.scenario import Scenario
 from tcpcast.scenario.classes import override_table
 
@@ -49,7 +49,7 @@ def native_input(scenario: dict[str, Any], warmup_s: float = 0.0) -> Numbers:
     flows = list(range(plain.senders))
     options = {"probes": {"flows": flows, "pcap": pcap}}
     scenario = {"run": {"duration": "1000s"}, **scenario, **options}
-    return make_links_configuration(Scenario.from_dict(scenario), warmup_s)
+    return make_configuration(Scenario.from_dict(scenario), warmup_s)
 
 
 def advance_run(run: _native.Simulation, until_s: float) -> Log:

@@ -93,9 +93,9 @@ def test_losses_between_the_taps_equal_bottleneck_drops(run: Any) -> None:
     # The engine does not count the one SYN-ACK per connection.
     handshakes = capture.connections["src"].size
     assert total(capture, "packets_seen_before") == truth["arrived"] + handshakes
-    # A drop at the end, without a later packet of its flow, may also be a packet in flight.
+    # A drop at the end, without a later packet of its flow, may also be a packet in the queue.
     in_flight = total(capture, "under_way")
-    assert total(capture, "lost_between") + in_flight == drops
+    assert 0 <= drops - total(capture, "lost_between") <= in_flight
     # Losses just before the end; a burst or the rest of a round has several.
     assert in_flight <= 20
     table = capture.connections

@@ -63,10 +63,11 @@ def lone_transfer(tcp: Any, size: int, lost: frozenset[int]) -> tuple[int, int]:
 @cache
 def exact_s(setting: Setting, rules: Rules, size: int, losses: int) -> float:
     """Return the mean over all sets of ``losses`` lost transmissions."""
-    numbers = make_configuration(make_scenario(setting, (size,), 1, rules), 0.0)
+    (of_class,) = make_configuration(make_scenario(setting, (size,), 1, rules), 0.0)["classes"]
+    tcp = of_class["tcp"]["packets"]
     total = weight = 0.0
     for lost in combinations(range(size + SPURIOUS + 2 * losses), losses):
-        took, sent = lone_transfer(numbers["tcp"], size, frozenset(lost))
+        took, sent = lone_transfer(tcp, size, frozenset(lost))
         if losses and lost[-1] >= sent:
             continue  # one of them did not occur
         odds = (1 - LOSS) ** (sent - size)

@@ -27,7 +27,7 @@ from typing import Any
 from corpus import Case, cases
 from tcpcast.cli import main as tcpcast
 from tcpcast.engines.kernel.config import run_arguments as kernel_arguments
-from tcpcast.engines.packet.configuration import make_links_configuration
+from tcpcast.engines.packet.configuration import make_configuration
 from tcpcast.scenario import Scenario
 
 RENAMED: dict[str, str] = {}
@@ -41,7 +41,7 @@ LEFT_OUT = frozenset({"wall_s", "digest", "host", "date"})
 
 CALLS: dict[str, Callable[[Any], Any]] = {
     "kernel": lambda scenario: kernel_arguments(Scenario.from_dict(scenario), 0),
-    "link": lambda scenario: make_links_configuration(Scenario.from_dict(scenario), 0.0),
+    "link": lambda scenario: make_configuration(Scenario.from_dict(scenario), 0.0),
 }
 """Functions that a case can call with a JSON document, by name."""
 

@@ -204,9 +204,13 @@ def test_measures_are_in_the_paper_s_units(quantity: str, figure: float) -> None
         assert (metric.low, metric.high) == pytest.approx((34, 36))
 
 
-def test_loss_includes_all_hops() -> None:
-    hops = {"arrived": np.array([200, 190]), "drops": np.array([10, 4])}
-    metric = measure_quantity("loss", replace(FOUND, tables={"by_hop": hops}), 100)
+def test_loss_includes_all_links() -> None:
+    links = {
+        "link": np.array(["ingress", "backbone", "loop"]),
+        "packets": np.array([201, 200, 190]),
+        "loss_ratio": np.array([0.0, 10 / 200, 4 / 190]),
+    }
+    metric = measure_quantity("loss", replace(FOUND, tables={"by_link": links}), 100)
     assert metric is not None
     assert metric.value == pytest.approx(7.0)
     assert metric.missing_interval == "the loss is a sum over two routers"

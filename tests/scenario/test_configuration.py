@@ -10,7 +10,7 @@ import tcpcast
 from tcpcast import _native
 from tcpcast.engines.fixed_point import native_configuration
 from tcpcast.engines.packet.configuration import (
-    make_links_configuration,
+    make_configuration,
     make_road_configuration,
 )
 from tcpcast.scenario import Scenario
@@ -107,7 +107,7 @@ def expected(message: str) -> set[str]:
 @pytest.mark.parametrize("name", MOST)
 def test_native_module_accepts_exactly_the_written_keys(name: str) -> None:
     """An unknown key is rejected with the expected keys, which are those that Python writes."""
-    config = make_links_configuration(scenario(name), 1.0)
+    config = make_configuration(scenario(name), 1.0)
     assert _native.run_bytes(config, 1) > 0
     for path in tables(config):
         more: Any = copy.deepcopy(config)
@@ -123,7 +123,7 @@ def test_native_module_accepts_exactly_the_written_keys(name: str) -> None:
 
 @pytest.mark.parametrize("name", MOST)
 def test_missing_key_is_reported(name: str) -> None:
-    config = make_links_configuration(scenario(name), 1.0)
+    config = make_configuration(scenario(name), 1.0)
     for key in ("seed", "headline", "classes"):
         less: Any = {other: value for other, value in config.items() if other != key}
         assert f"missing field `{key}`" in refused(less)
@@ -138,7 +138,7 @@ def test_missing_key_is_reported(name: str) -> None:
     ],
 )
 def test_native_error_contains_path(change: dict[str, Any], message: str) -> None:
-    wrong: Any = make_links_configuration(scenario("web"), 1.0) | change
+    wrong: Any = make_configuration(scenario("web"), 1.0) | change
     assert message in refused(wrong)
 
 
@@ -157,41 +157,41 @@ def test_native_error_contains_path(change: dict[str, Any], message: str) -> Non
     ],
 )
 def test_native_error_of_a_link_contains_path(change: dict[str, Any], message: str) -> None:
-    wrong: Any = make_links_configuration(scenario("web"), 1.0)
+    wrong: Any = make_configuration(scenario("web"), 1.0)
     wrong["links"][-1] |= change
     assert message in refused(wrong)
 
 
 def test_native_module_accepts_modern_stacks() -> None:
-    wrong: Any = make_links_configuration(scenario("bytes"), 1.0)
+    wrong: Any = make_configuration(scenario("bytes"), 1.0)
     wrong["classes"][0]["tcp"]["modern"]["stack"] = "linux"
     assert expected(refused(wrong)) == MODERN_PRESETS.keys()
 
 
 def test_native_module_rejects_empty_distributions() -> None:
-    wrong: Any = make_links_configuration(scenario("times"), 1.0)
+    wrong: Any = make_configuration(scenario("times"), 1.0)
     wrong["classes"][0]["traffic"]["files"]["bulk"]["start"] = {"times": []}
     assert "times: invalid length 0, expected at least one" in refused(wrong)
-    wrong = make_links_configuration(scenario("sizes"), 1.0)
+    wrong = make_configuration(scenario("sizes"), 1.0)
     wrong["classes"][0]["traffic"]["files"]["transfers"]["sizes"] = []
     assert "expected at least one" in refused(wrong)
 
 
 def test_native_module_validates_packet_opportunities() -> None:
-    wrong: Any = make_links_configuration(scenario("bucket"), 1.0)
+    wrong: Any = make_configuration(scenario("bucket"), 1.0)
     wrong["links"][0]["rate"] = {"opportunities": [(5, 1), (3, 1)]}
     assert "line 2 of the trace is earlier than the line before" in refused(wrong)
 
 
 @pytest.mark.parametrize("value", [object(), b"1", {1, 2}, 2**64, -(2**63) - 1])
 def test_native_module_rejects_other_types(value: object) -> None:
-    wrong: Any = make_links_configuration(scenario("web"), 10.0)
+    wrong: Any = make_configuration(scenario("web"), 10.0)
     wrong["classes"][0]["flows"] = value
     assert refused(wrong).startswith("classes[0].flows: ")
 
 
 def test_native_module_rejects_several_choices() -> None:
-    wrong: Any = make_links_configuration(scenario("red"), 10.0)
+    wrong: Any = make_configuration(scenario("red"), 10.0)
     (red,) = (link for link in wrong["links"] if link["queue"] != "drop-tail")
     red["queue"] |= {"drr": {}}
     assert "queue: a choice must have one key, not 2" in refused(wrong)

@@ -21,9 +21,6 @@ def scenario(*cross: dict[str, Any], **tables: Any) -> Scenario:
     return Scenario.from_dict(base | {"cross": list(cross)} | tables)
 
 
-OLD_STACK = {"stack": "rfc-newreno"}
-"""A stack of papers, whose networks are one road instead of links."""
-
 NOISE = {"model": "fgn", "mean": "80%", "sd": "4mbit", "hurst": 0.7, "name": "noise"}
 SOURCES = {"model": "pareto", "mean": "3mbit", "sources": 20, "on": "100ms", "off": "300ms"}
 RECORDING = {"model": "trace", "times": [1, 2, 4], "bytes": [3000, 0, 1500.5]}
@@ -84,7 +81,10 @@ def test_default_hop_of_stream_is_bottleneck() -> None:
     # Shares are of the hop's own rate.
     assert streams[1]["process"]["mean"] == 2 * streams[0]["process"]["mean"]
     # 60 s of 10 ms bins, rounded up to a power of two.
-    assert [stream["process"]["bins"] for stream in streams] == [2**13, 2**13]
+    assert streams[0]["process"]["bins"] == 2**13
+    assert streams[0]["fluid"] is None
+    # At the hop of a single source, twice as many for each of two sources.
+    assert streams[1]["fluid"] == {"bin_ns": 10_000_000, "bins": 2**14, "series": 4}
     with pytest.raises(ScenarioError, match=r'no hop "acess" \(did you mean "access"\?\)'):
         scenario(NOISE | {"hop": "acess"}, network=network)
 
@@ -93,13 +93,14 @@ def test_series_with_many_packets_are_shorter() -> None:
     network = {"rtt": "50ms", "hop": HOPS}
     fast = {"model": "poisson", "mean": "18mbit", "hop": "access", "bin": "10ms"}
     noise = NOISE | {"hop": "access"}
-    both = scenario(fast, noise, network=network, tcp=OLD_STACK)
+    both = scenario(fast, noise, network=network)
     streams = make_configuration(both, 0.0)["cross"]
     # 15 packets per bin, at most 4 million; streams of one hop have the same length.
-    assert [(stream["bins"], stream["series"]) for stream in streams] == [(2**18, 1)] * 2
+    fluids = [stream["fluid"] for stream in streams]
+    assert [(fluid["bins"], fluid["series"]) for fluid in fluids] == [(2**18, 1)] * 2
     fast = fast | {"bin": "1s"}
-    streams = make_configuration(scenario(fast, network=network, tcp=OLD_STACK), 0.0)["cross"]
-    assert [stream["bins"] for stream in streams] == [2**11]
+    (stream,) = make_configuration(scenario(fast, network=network), 0.0)["cross"]
+    assert stream["fluid"]["bins"] == 2**11
 
 
 @pytest.mark.parametrize(
@@ -126,20 +127,19 @@ def test_per_source_hop_needs_rate_and_limited_load(
 
 
 @pytest.mark.parametrize(
-    ("sources", "run", "bins", "series", "own_bins"),
+    ("sources", "run", "bins", "series"),
     [
-        (1, {"duration": "0.5s"}, 2**10, 4, 2**6),
-        (5, {"duration": "0.5s"}, 2**10, 8, 2**6),
-        (10_000, {"duration": "0.5s"}, 2**10, 2**10, 2**6),
-        (10_000, {"duration": "700s"}, 2**18, 4, 2**10),
-        (1, {"duration": "10h"}, 2**18, 4, 2**20),
-        (9, {"transfers": 100, "warmup": "1s"}, 2**18, 4, 2**16),
+        (1, {"duration": "0.5s"}, 2**10, 4),
+        (5, {"duration": "0.5s"}, 2**10, 8),
+        (10_000, {"duration": "0.5s"}, 2**10, 2**10),
+        (10_000, {"duration": "700s"}, 2**18, 4),
+        (1, {"duration": "10h"}, 2**18, 4),
+        (9, {"transfers": 100, "warmup": "1s"}, 2**18, 4),
     ],
 )
 def test_noise_series_cover_the_run_and_the_sources(
-    sources: int, run: dict[str, Any], bins: int, series: int, own_bins: int
+    sources: int, run: dict[str, Any], bins: int, series: int
 ) -> None:
-    """Sources share series on a road; on links, each has its own, as far as memory allows."""
     traffic = {
         "kind": "on-off",
         "sources": sources,
@@ -147,10 +147,8 @@ def test_noise_series_cover_the_run_and_the_sources(
         "size": {"distribution": "constant", "value": "3pkt"},
     }
     tables = {"network": {"rtt": "50ms", "hop": HOPS}, "traffic": traffic, "run": run}
-    noise = NOISE | {"hop": "access"}
-    (config,) = make_configuration(scenario(noise, tcp=OLD_STACK, **tables), 0.0)["cross"]
-    assert (config["bins"], config["series"]) == (bins, series)
-    assert process(scenario(noise, **tables))["bins"] == own_bins
+    (config,) = make_configuration(scenario(NOISE | {"hop": "access"}, **tables), 0.0)["cross"]
+    assert (config["fluid"]["bins"], config["fluid"]["series"]) == (bins, series)
 
 
 def test_streams_at_a_per_source_hop_need_equal_bins() -> None:

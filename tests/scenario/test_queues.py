@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tcpcast
-from tcpcast.engines.packet.configuration import make_links_configuration
+from tcpcast.engines.packet.configuration import make_configuration
 from tcpcast.errors import ScenarioError
 from tcpcast.report.summary import describe_scenario
 from tcpcast.scenario import FairQueue, Red, RedParameters, Scenario
@@ -27,7 +27,7 @@ def scenario(bottleneck: dict[str, Any], **network: Any) -> Scenario:
 
 def bottleneck_config(of: Scenario) -> Any:
     """Return the native configuration of the bottleneck."""
-    config: Any = make_links_configuration(of, 0.0)
+    config: Any = make_configuration(of, 0.0)
     return config["links"][config["headline"]]
 
 

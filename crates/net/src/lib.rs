@@ -19,5 +19,5 @@ mod pending;
 
 pub use counters::{DropCause, LinkCounters, PacketAndByteCount, QueueOccupancy, Service};
 pub use histogram::TimeHistogram;
-pub use link::{Jitter, Link, LinkChange, LinkConfig};
+pub use link::{Jitter, Link, LinkChange, LinkConfig, SharedServer};
 pub use network::{LinkId, Network, NetworkObserver, RouteId};

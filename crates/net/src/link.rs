@@ -33,6 +33,22 @@ impl fmt::Debug for Jitter {
     }
 }
 
+/// Returns the departure time of a packet of some bytes that arrives at a time, and its time in the
+/// queue; `None` if the packet is dropped. Packets arrive in the order of time.
+pub type ServeArrival = dyn FnMut(Nanos, u32) -> Option<(Nanos, Nanos)> + Send + Sync;
+
+/// A FIFO queue and transmitter that a link shares with traffic that is not packets of the network.
+pub struct SharedServer {
+    /// Serves an arriving packet.
+    pub serve: Box<ServeArrival>,
+}
+
+impl fmt::Debug for SharedServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SharedServer").finish_non_exhaustive()
+    }
+}
+
 /// A change of a link during the run.
 #[derive(Clone, Debug)]
 pub enum LinkChange {
@@ -62,6 +78,8 @@ pub struct LinkConfig {
     /// Transmitter, which serialises packets by their length. If its rate is not constant,
     /// transmission takes no time, and all time until departure counts as queueing delay.
     pub transmitter: AnyTransmitter,
+    /// Replaces queue, limits and transmitter, whose rate it must have.
+    pub shared_server: Option<SharedServer>,
     /// Random delay.
     pub jitter: Option<Jitter>,
     /// Propagation delay.
@@ -84,6 +102,7 @@ impl LinkConfig {
             limits,
             draws: RandomStream::from_seed(0),
             transmitter: AnyTransmitter::ConstantRate(ConstantRate::new(rate_bps)),
+            shared_server: None,
             jitter: None,
             delay,
             counts_queue: false,
@@ -109,6 +128,8 @@ enum Server<T> {
     Unlimited,
     /// An unlimited buffer whose length nobody reads.
     Uncounted(ConstantRate),
+    /// Departures are known on arrival, and packets share the queue with other traffic.
+    Shared(SharedServer),
     /// Departures are known on arrival.
     Fifo { link: Box<FifoLink<AnyTransmitter>>, last_leaves: Nanos },
     /// Packets are held until the transmitter is free.
@@ -258,13 +279,14 @@ impl<T: Copy> Link<T> {
             _ => None,
         };
         let varies = !matches!(transmitter, AnyTransmitter::ConstantRate(_));
-        let server = match (&transmitter, queue) {
+        let server = match (&transmitter, queue, config.shared_server) {
+            (.., Some(shared)) => Server::Shared(shared),
             // An unlimited transmitter never lets a queue build up, unless the queue has a shaper.
-            (AnyTransmitter::ConstantRate(_), _) if rate_bps.is_none() && !changes => {
+            (AnyTransmitter::ConstantRate(_), ..) if rate_bps.is_none() && !changes => {
                 Server::Unlimited
             }
             // Departures that are known on arrival would not follow a change of the rate.
-            (_, QueueConfig::DropTail) if !changes => {
+            (_, QueueConfig::DropTail, _) if !changes => {
                 let link = Box::new(FifoLink::new(limits, AdmitAll, transmitter));
                 Server::Fifo { link, last_leaves: 0 }
             }
@@ -326,7 +348,7 @@ impl<T: Copy> Link<T> {
         // Packets of a link without events are processed before they reach it.
         let until = now.max(occupancy.until());
         let held = match &mut self.server {
-            Server::Unlimited | Server::Uncounted(_) => 0,
+            Server::Unlimited | Server::Uncounted(_) | Server::Shared(_) => 0,
             Server::Fifo { link, .. } => {
                 let probe = &mut FifoProbe { link: id, occupancy, observer, payload: PhantomData };
                 QueuedLink::<()>::advance_to(&mut **link, until, probe);
@@ -356,7 +378,7 @@ impl<T: Copy> Link<T> {
             loss.restart_process();
         }
         match &mut self.server {
-            Server::Unlimited | Server::Uncounted(_) => (),
+            Server::Unlimited | Server::Uncounted(_) | Server::Shared(_) => (),
             Server::Fifo { link, .. } => QueuedLink::<()>::reset_when_empty(&mut **link, now),
             Server::Holding(link) => link.reset_when_empty(now),
         }
@@ -371,7 +393,7 @@ impl<T: Copy> Link<T> {
     /// Total time of packets in the queue and in transmission up to `now`, modulo 2^64.
     pub(crate) fn sojourns_until(&self, now: Nanos) -> u64 {
         let remaining = match &self.server {
-            Server::Unlimited | Server::Uncounted(_) => 0,
+            Server::Unlimited | Server::Uncounted(_) | Server::Shared(_) => 0,
             Server::Fifo { link, .. } => link.sum_of_remaining_times(now),
             Server::Holding(link)
                 if link.held_backlog().packets == 0 || link.is_held_by_shaper() =>
@@ -402,7 +424,7 @@ impl<T: Copy> Link<T> {
     #[must_use]
     pub fn varying_capacity_bytes_until(&self, until: Nanos) -> Option<u64> {
         match &self.server {
-            Server::Unlimited | Server::Uncounted(_) => {
+            Server::Unlimited | Server::Uncounted(_) | Server::Shared(_) => {
                 self.policer.as_ref().map(|policer| policer.capacity_bytes_until(until))
             }
             Server::Fifo { link, .. } => link.transmitter().capacity_bytes_until(until),
@@ -425,7 +447,7 @@ impl<T: Copy> Link<T> {
     #[inline(always)]
     #[must_use]
     pub fn is_uncounted(&self) -> bool {
-        matches!(self.server, Server::Uncounted(_))
+        matches!(self.server, Server::Uncounted(_) | Server::Shared(_))
     }
 
     /// Whether the link has a queue: packets may wait.
@@ -485,6 +507,10 @@ impl<T: Copy> Link<T> {
                 let waited = rate.free_at().saturating_sub(now);
                 (rate.transmit(now, bytes), waited, false)
             }
+            Server::Shared(SharedServer { serve }) => match serve(now, bytes) {
+                Some((leaves, waited)) => (leaves, waited, false),
+                None => return Entry::Dropped(DropCause::Full),
+            },
             Server::Fifo { link, last_leaves } => {
                 let arriving = Packet::new((), flow, bytes).with_ecn(ecn);
                 let occupancy = &mut self.occupancy;

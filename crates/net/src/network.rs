@@ -310,7 +310,7 @@ impl<T: Copy> Network<T> {
     ) -> Option<(u64, u64)> {
         let link_state = &mut self.links[link.index()];
         let held = link_state.update_occupancy(link, now, observer).packet_nanos as u64;
-        let is_ahead = link_state.is_computed_on_entry;
+        let is_ahead = link_state.is_computed_on_entry || link_state.is_uncounted();
         (!is_ahead).then(|| (held, link_state.sojourns_until(now)))
     }
 
@@ -586,7 +586,11 @@ impl<T: Copy> Network<T> {
         observer: &mut impl NetworkObserver<T>,
     ) {
         let hop = self.hops[packet.token.hop as usize];
-        self.counters[hop.counters as usize].count_service(packet.bytes, &service);
+        let counters = &mut self.counters[hop.counters as usize];
+        if self.links[hop.link as usize].is_uncounted() {
+            counters.held += service.leaves - service.entered;
+        }
+        counters.count_service(packet.bytes, &service);
         observer.on_served(LinkId(hop.link), &packet.token.payload, &service);
         if service.marked {
             packet.ecn = Ecn::Ce;

@@ -21,7 +21,7 @@ from tcpcast.cli.link_expectations import (
 from tcpcast.cli.streams import print_message
 from tcpcast.command_option import options_by_key
 from tcpcast.emulation.launch import run_link
-from tcpcast.engines.packet.configuration import make_links_configuration, to_nanoseconds
+from tcpcast.engines.packet.configuration import make_configuration, to_nanoseconds
 from tcpcast.errors import MachineError, ScenarioError, TcpcastError, naming_options
 from tcpcast.output import atomic_file, check_file_is_writable
 from tcpcast.readable_units import rate_text, time_text
@@ -211,7 +211,7 @@ def _link_configuration(scenario: Scenario) -> dict[str, Any]:
 
     A bottleneck without a return link limits both directions equally.
     """
-    config = make_links_configuration(scenario, 0.0)
+    config = make_configuration(scenario, 0.0)
     (path, *_), links = config["classes"], config["links"]
     if not scenario.links and scenario.network.return_link is None:
         forward, own_back = links[config["headline"]], [links[at] for at in path["back"][0]]

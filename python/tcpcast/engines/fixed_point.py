@@ -130,8 +130,6 @@ def fixed_point(scenario: Scenario, options: RunOptions) -> Answer:
         verdict = run_convergence_tests(scenario, table, reference, cross_flows, run.steps())
         by_share = estimate_exceeded_goodputs(scenario, snapshot)
         found = tables.make_all_tables(scenario, snapshot, by_share)
-        # Its counts are of the reference flows only.
-        found.pop("by_hop", None)
         cells = dict(zip(_native.STEP_CELLS, np.mean(run.steps(), axis=0).T, strict=True))
         names = np.array([group.name for group in scenario.populations])
         step, number = cells.pop("step").astype(np.int64), cells.pop("class").astype(np.int64)

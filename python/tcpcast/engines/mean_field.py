@@ -120,22 +120,12 @@ def mean_field(scenario: Scenario, options: RunOptions) -> Answer:
             tables["by_class"] = _scale_columns(tables["by_class"], scale.factor) | {
                 "sources": np.array([group.count for group in scenario.populations])
             }
-        if "by_hop" in tables:
-            # Means over per-source hops also count the hops without a source.
-            table = tables["by_hop"]
-            shared = np.array([hop.shared for hop in scenario.network.hops])
-            largest = table["queue_max_pkts"]
-            tables["by_hop"] = table | {
-                **{
-                    name: np.round(table[name] * scale.factor).astype(np.int64)
-                    for name in ("arrived", "drops")
-                },
-                "utilisation": table["utilisation"] * np.where(shared, 1.0, scale.factor),
-                "queue_mean_pkts": table["queue_mean_pkts"] * scale.factor,
-                "queue_max_pkts": np.where(
-                    shared, np.round(largest * scale.factor), largest
-                ).astype(np.int64),
-            }
+        if "by_link" in tables:
+            # `instances` counts the links of all sources, most of which are not simulated, so that
+            # the mean queue of a source's link is extensive as that of a shared link.
+            for name in ("by_link", "by_link_class"):
+                tables[name] = _scale_columns(tables[name], scale.factor)
+                tables[name]["packets"] = np.round(tables[name]["packets"]).astype(np.int64)
         if "cross" in tables:  # a hop of a single source keeps its values
             places = (find_stream_hop(scenario.network, stream) for stream in scenario.cross)
             times = [scale.factor if place is None or place.shared else 1.0 for place in places]
@@ -305,9 +295,11 @@ def max_excess_delay_s(scenario: Scenario, scale: NetworkScale) -> float:
     shortened by as much.
     """
     config = make_configuration(scenario, 0.0)
-    size = config["packet_bytes"] + config["ack_bytes"]
-    longer = extra_byte_ns(scenario, scale) * size
-    lacking = [longer - group["forward_ns"] - group["back_ns"] for group in config["classes"]]
+    longer = extra_byte_ns(scenario, scale)
+    lacking = [
+        longer * group["packet_bytes"] - group["delay_ns"] - group["back_delay_ns"]
+        for group in config["classes"]
+    ]
     return max(0.0, 1e-9 * float(max(lacking)))
 
 
@@ -317,7 +309,7 @@ def _get_shared_links(scenario: Scenario) -> list[Link | ReturnLink]:
 
 EXTENSIVE_COLUMNS = {
     *(name for name, row in METRICS.items() if row.is_extensive),
-    *("packets", "drops", "queue_seen_mean_pkts"),
+    *("packets", "drops", "queue_seen_mean_pkts", "rate_bps"),
 }
 """Columns of tables that are sums over the sources."""
 
@@ -325,7 +317,7 @@ SCALED_STREAM_COLUMNS = ("offered_bps", "carried_bps", "rate_mean_bps", "rate_sd
 """Columns of the table of cross traffic that are counted, and hence scaled."""
 
 SCALED_TABLES = {
-    *("by_class", "by_hop", "cross", "queue", "by_size", "percentiles"),
+    *("by_class", "by_link", "by_link_class", "cross", "queue", "by_size", "percentiles"),
     *("file_goodput", "file_goodput_by_size", "file_goodput_tail"),
 }
 """Tables of an answer; file goodput is the same in the population."""

@@ -17,17 +17,7 @@ if TYPE_CHECKING:
 
 def find_application_errors(scenario: Scenario) -> Iterator[InitErrorDetails]:
     """Find contradictions between the applications of a class and its TCP."""
-    classic = [group.tcp.stack for group in scenario.populations if not group.tcp.is_modern]
     for index, group in enumerate(scenario.populations):
-        if classic and group.tcp.is_modern and (group.stepped_key or group.tcp.is_external):
-            message = (
-                f"cannot share a scenario with {classic[0]}, which has no sockets; use modern "
-                'stacks in all classes, such as "linux-reno"'
-            )
-            table, key = (group.stepped_key or "tcp.stack").split(".")
-            place = ("class", index) if scenario.classes else ()
-            yield make_error_at(message, *place, table, key)
-            continue
         place = ("class", index) if scenario.classes else ()
         for (table, key), message in _find_errors(group):
             yield make_error_at(message, *place, table, key)

@@ -55,10 +55,11 @@ def measure_quantity(quantity: str, result: Answer, flows: int) -> Metric | None
     """
     if quantity in GOODPUT_LEVELS:
         return _goodput_level(result, GOODPUT_LEVELS[quantity])
-    if quantity == "loss" and "by_hop" in result.tables:
-        # The packets lost at any hop, in percent of packets that arrived at the first hop.
-        hops = result.tables["by_hop"]
-        lost = 100.0 * float(hops["drops"].sum()) / float(hops["arrived"][0])
+    links = result.tables.get("by_link", {})
+    if quantity == "loss" and "backbone" in links.get("link", ()):
+        # The packets lost at any router, in percent of packets that arrived at the first router.
+        drops = float((links["packets"] * np.nan_to_num(links["loss_ratio"])).sum())
+        lost = 100.0 * drops / float(links["packets"][links["link"] == "backbone"][0])
         return Metric(lost, interval_warning="the loss is a sum over two routers")
     names = {
         "loss": ("loss_ratio", 100.0),

@@ -75,6 +75,7 @@ impl LinkPlan {
             transmitter,
             jitter,
             delay: self.delay,
+            shared_server: None,
             counts_queue: false,
             changes: changes.collect(),
         }

@@ -28,7 +28,7 @@
 //! Hammersley and Morton 1956). Both have the same distribution, and their errors cancel.
 
 use super::fractional_noise::NoiseCircle;
-use super::{ArrivalProcess, CrossArrivals, CrossConfig, CrossRateCounters};
+use super::{ArrivalProcess, CrossArrivals, CrossRateCounters, FluidBins};
 use crate::clock::{NEVER, Nanos};
 use crate::random::{NamedStream, RandomSource, RandomStream, StreamPurpose};
 
@@ -117,28 +117,23 @@ impl FluidHop {
         hop
     }
 
-    /// Creates the hop of a replication with `streams` (index among all streams, configuration).
-    /// The first stream determines the length and number of bins.
+    /// Creates the hop of a replication with `streams` (index among all streams, arrival process).
     #[must_use]
     pub fn for_replication(
-        streams: &[(u32, CrossConfig)],
+        streams: &[(u32, ArrivalProcess)],
+        bins: FluidBins,
         packet_ns: f64,
         limit: Option<u64>,
         seed: u64,
         replication: u32,
     ) -> Self {
-        let of_first = |first: &(u32, CrossConfig)| (first.1.bin, first.1.bins, first.1.series);
-        let (bin, each, series) = streams.first().map_or((1, 1, 1), of_first);
+        let FluidBins { bin, bins: each, series } = bins;
         let bins = each * series;
         let mut loads = vec![0.0; bins];
         let scale = packet_ns / bin as f64;
-        let of = |(index, stream): &(u32, CrossConfig)| {
-            let (packets, rates) = draw_packets_per_bin(
-                &stream.process,
-                bin,
-                (each, series),
-                (seed, replication, *index),
-            );
+        let of = |(index, process): &(u32, ArrivalProcess)| {
+            let name = (seed, replication, *index);
+            let (packets, rates) = draw_packets_per_bin(process, bin, (each, series), name);
             loads.iter_mut().zip(&packets).for_each(|(load, count)| *load += count * scale);
             let load = packets.iter().sum::<f64>() * scale / bins as f64;
             FluidStream { index: *index as usize, load, rates }
@@ -194,15 +189,27 @@ impl FluidHop {
     /// Enqueues a packet of a source at `now`, in the order of time. Returns the departure time, or
     /// `None` if the packet is lost.
     pub fn offer_packet(&self, source: &mut FluidHopSourceState, now: Nanos) -> Option<Nanos> {
-        let work = self.advance_work_to(source, now) + self.packet;
+        self.offer_work(source, now, self.packet)
+    }
+
+    /// As [`FluidHop::offer_packet`], for a packet whose transmission takes `own` nanoseconds.
+    pub fn offer_work(
+        &self,
+        source: &mut FluidHopSourceState,
+        now: Nanos,
+        own: f64,
+    ) -> Option<Nanos> {
+        let work = self.advance_work_to(source, now) + own;
         let own_work = source.own_work * libm::exp(-((now - source.entered) as f64) / self.room);
         // The tolerance allows for rounding errors when the buffer is exactly full.
-        if work > self.room * (1.0 + 1e-12) && !self.draw_fluid_replacement(source, now, own_work) {
+        if work > self.room * (1.0 + 1e-12)
+            && !self.draw_fluid_replacement(source, now, own, own_work)
+        {
             return None;
         }
         source.work = work.min(self.room);
         source.is_cross_only = false;
-        source.own_work = own_work + self.packet;
+        source.own_work = own_work + own;
         source.entered = now;
         source.leaves = now + (libm::round(source.work) as Nanos).min(NEVER);
         Some(source.leaves)
@@ -213,10 +220,11 @@ impl FluidHop {
         &self,
         source: &mut FluidHopSourceState,
         now: Nanos,
+        own: f64,
         own_work: f64,
     ) -> bool {
         // Packets of the source leave sequentially.
-        if source.leaves as f64 + self.packet > now as f64 + self.room {
+        if source.leaves as f64 + own > now as f64 + self.room {
             return false;
         }
         let cross = self.bins[self.bin_index(source, (source.offset + now) / self.bin)].load;

@@ -174,9 +174,9 @@ fn noisy(mean: f64, limit: Option<u64>) -> FluidHop {
     let (packet_ns, bins) = (150_000.0, 1 << 14); // 80 Mbit/s
     let rate = mean * 1e9 / packet_ns;
     let noise = FractionalNoise { mean: rate, sd: rate / 2.0, hurst: 0.7, bin, bins: bins / 2 };
-    let stream =
-        CrossConfig { stage: 0, bin, bins, series: 1, process: ArrivalProcess::Fractional(noise) };
-    FluidHop::for_replication(&[(0, stream)], packet_ns, limit, 1, 0)
+    let process = ArrivalProcess::Fractional(noise);
+    let bins = FluidBins { bin, bins, series: 1 };
+    FluidHop::for_replication(&[(0, process)], bins, packet_ns, limit, 1, 0)
 }
 
 #[test]
@@ -202,8 +202,9 @@ fn noise_has_configured_load_and_is_periodic() {
 fn other_processes_are_counted_in_bins() {
     let (bin, packet_ns) = (SECOND / 100, 150_000.0);
     let process = ArrivalProcess::Poisson { rate: 4000.0 };
-    let stream = CrossConfig { stage: 0, bin, bins: 1 << 12, series: 1, process };
-    let hop = FluidHop::for_replication(&[(0, stream.clone()), (3, stream)], packet_ns, None, 1, 0);
+    let bins = FluidBins { bin, bins: 1 << 12, series: 1 };
+    let streams = [(0, process.clone()), (3, process)];
+    let hop = FluidHop::for_replication(&streams, bins, packet_ns, None, 1, 0);
     assert_eq!((hop.streams()[0].index, hop.streams()[1].index), (0, 3));
     // Twice 40 packets per bin of 66.7.
     let error = 0.15 * 80.0_f64.sqrt() / (10.0 * 64.0);
@@ -233,8 +234,8 @@ const EACH: usize = 1 << 10;
 fn small_noise(replication: u32) -> FluidHop {
     let noise = FractionalNoise { mean: 4000.0, sd: SD, hurst: 0.7, bin: SECOND / 10, bins: EACH };
     let process = ArrivalProcess::Fractional(noise);
-    let stream = CrossConfig { stage: 0, bin: SECOND / 10, bins: EACH, series: 8, process };
-    FluidHop::for_replication(&[(0, stream)], 150_000.0, Some(10_000), 1, replication)
+    let bins = FluidBins { bin: SECOND / 10, bins: EACH, series: 8 };
+    FluidHop::for_replication(&[(0, process)], bins, 150_000.0, Some(10_000), 1, replication)
 }
 
 /// Standard noise that a source reads in the first 200 tenths of a second.

@@ -80,6 +80,19 @@ pub enum ArrivalProcess {
     },
 }
 
+/// Series of a fluid at the hops of single sources.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FluidBins {
+    /// Length of a bin.
+    #[serde(rename = "bin_ns")]
+    pub bin: Nanos,
+    /// Bins per series.
+    pub bins: usize,
+    /// Number of series.
+    pub series: usize,
+}
+
 /// One stream and its hop.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]

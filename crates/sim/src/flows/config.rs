@@ -1,7 +1,7 @@
 //! Configuration of a run on a network of links: plain numbers, which the caller has validated.
 
 use crate::clock::Nanos;
-use crate::cross::ArrivalProcess;
+use crate::cross::{ArrivalProcess, FluidBins};
 use crate::jitter::JitterConfig;
 use crate::loss::LinkLossConfig;
 use crate::probe::{LINK_CLASS_CELLS, LINK_TOTAL_CELLS, ProbeConfig};
@@ -326,7 +326,7 @@ impl FlowClassConfig {
     }
 }
 
-/// Cross traffic on each instance of a link.
+/// Cross traffic on each instance of a link: packets, or a fluid on a link of one source.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CrossStreamConfig {
@@ -336,6 +336,8 @@ pub struct CrossStreamConfig {
     pub packet_bytes: u32,
     /// Arrival process.
     pub process: ArrivalProcess,
+    /// Series of the fluid, equal for all streams of a link; `None` for packets.
+    pub fluid: Option<FluidBins>,
 }
 
 /// Configuration of a run on a network of links.

@@ -1,6 +1,8 @@
 //! Cross traffic on a link: packets that do not react to congestion and end behind the link.
 //!
-//! Each instance of the link has a stream of its own.
+//! Each instance of the link has a stream of its own. On links of single sources, cross traffic is a
+//! fluid instead ([`crate::cross::FluidHop`]), because it may be a thousand times as much as that of
+//! the source.
 
 use super::config::{CrossStreamConfig, NetworkConfig};
 use super::parcel::{Parcel, ParcelContent, SERVER};
@@ -36,7 +38,7 @@ impl FlowSimulation {
         let config = std::sync::Arc::clone(&self.config);
         for (declared, instance, link) in self.links.take_new_instances() {
             for (stream, cross) in (0..).zip(&config.cross) {
-                if cross.link == declared {
+                if cross.link == declared && !self.links.has_fluid(declared) {
                     self.start_cross_stream(stream, cross, instance, link);
                 }
             }

@@ -1,11 +1,13 @@
 //! Instances of the configured links, and routes over them.
 
 use super::config::{
-    FlowClassConfig, LinkChangeConfig, LinkInstances, NetworkConfig, NetworkLinkConfig,
+    CrossStreamConfig, FlowClassConfig, LinkChangeConfig, LinkInstances, NetworkConfig,
+    NetworkLinkConfig,
 };
 use super::cross::{FIRST_CROSS_FLOW, LAST_CROSS_FLOW};
 use super::parcel::{CLIENT, SERVER};
 use crate::clock::{Nanos, seconds_to_nanos, transmission_time};
+use crate::cross::{FluidHop, FluidHopSourceState};
 use crate::probe::{LINK_CLASS_CELLS, LINK_TOTAL_CELLS, LinkTotalCell};
 use crate::queue::LinkRate;
 use crate::queue::disciplines::{BufferLimits, FqCodelConfig, HeavyFlows, QueueConfig};
@@ -16,7 +18,9 @@ use tcpcast_link::loss::LinkLossState;
 use tcpcast_link::remark::EcnRemark;
 use tcpcast_link::request_grant::RequestGrant;
 use tcpcast_link::transmit::{AnyTransmitter, ConstantRate};
-use tcpcast_net::{Jitter, LinkChange, LinkConfig, LinkCounters, LinkId, Network, RouteId};
+use tcpcast_net::{
+    Jitter, LinkChange, LinkConfig, LinkCounters, LinkId, Network, RouteId, SharedServer,
+};
 
 /// Alternative routes of one class and member of its site, by the end that sends: the server, then
 /// the client.
@@ -61,6 +65,8 @@ pub struct NetworkLinks {
     /// Route sets by class and member; by source if a route has a link of each sender.
     sets: Vec<RouteSet>,
     set_of_member: Vec<Vec<Option<u32>>>,
+    /// Fluid cross traffic by configured link.
+    fluids: Vec<Option<Arc<FluidHop>>>,
     /// Links created since the last call of [`NetworkLinks::take_new_instances`]: number in the
     /// configuration, source or member, and link.
     new_instances: Vec<(usize, u32, LinkId)>,
@@ -77,6 +83,7 @@ impl NetworkLinks {
             instances: vec![Vec::new(); config.links.len()],
             sets: Vec::new(),
             set_of_member: vec![Vec::new(); config.classes.len()],
+            fluids: vec![None; config.links.len()],
             new_instances: Vec::new(),
         }
     }
@@ -90,6 +97,16 @@ impl NetworkLinks {
     /// and link.
     pub(super) fn take_new_instances(&mut self) -> Vec<(usize, u32, LinkId)> {
         std::mem::take(&mut self.new_instances)
+    }
+
+    /// Whether the cross traffic of a link is a fluid.
+    pub(super) fn has_fluid(&self, declared: usize) -> bool {
+        self.fluids[declared].is_some()
+    }
+
+    /// Fluid cross traffic of all links that have an instance.
+    pub(super) fn fluids(&self) -> impl Iterator<Item = &FluidHop> {
+        self.fluids.iter().flatten().map(|fluid| &**fluid)
     }
 
     /// Instances of all links.
@@ -156,6 +173,7 @@ impl NetworkLinks {
         network: &mut Network<T>,
         on_new: &mut impl FnMut(&Network<T>, LinkId, usize),
     ) -> LinkId {
+        let fluid = self.fluid_of(declared);
         let config = &self.config.links[declared];
         let key = match config.each {
             LinkInstances::All => 0,
@@ -176,6 +194,11 @@ impl NetworkLinks {
             if let QueueConfig::Drr(drr) = &mut link.queue {
                 drr.heavy = heavy_cross_traffic(&self.config, declared);
             }
+            if let Some((fluid, rate)) = fluid {
+                let seed = self.config.seed;
+                let state = fluid.create_source_state(seed, self.replication, key, declared as u32);
+                link.shared_server = Some(fluid_server(fluid, state, rate));
+            }
             link.counts_queue = declared == self.config.headline;
             let id = match first {
                 Some(first) => network.add_link_with_counters_of(link, first),
@@ -188,6 +211,27 @@ impl NetworkLinks {
             self.new_instances.push((declared, key, id));
             id
         })
+    }
+
+    /// Fluid cross traffic of a link, which all of its instances share.
+    fn fluid_of(&mut self, declared: usize) -> Option<(Arc<FluidHop>, u64)> {
+        let config = &self.config.links[declared];
+        let on_link = |(_, cross): &(u32, &CrossStreamConfig)| cross.link == declared;
+        let streams = || (0..).zip(&self.config.cross).filter(on_link);
+        let (_, CrossStreamConfig { fluid, packet_bytes, .. }) = streams().next()?;
+        let LinkRate::Constant(Some(rate)) = config.rate else { return None };
+        let bins = (*fluid)?;
+        if self.fluids[declared].is_none() {
+            let packet_ns = f64::from(*packet_bytes) * byte_ns(rate);
+            let bytes = config.limit_bytes.map(|bytes| bytes / u64::from(*packet_bytes));
+            let limit = config.limit.into_iter().chain(bytes).min();
+            let streams: Vec<_> =
+                streams().map(|(index, stream)| (index, stream.process.clone())).collect();
+            let (seed, run) = (self.config.seed, self.replication);
+            let hop = FluidHop::for_replication(&streams, bins, packet_ns, limit, seed, run);
+            self.fluids[declared] = Some(Arc::new(hop));
+        }
+        self.fluids[declared].clone().map(|fluid| (fluid, rate))
     }
 
     /// Sums of the network since the start up to `now`: [`LINK_TOTAL_CELLS`] of each configured
@@ -305,6 +349,26 @@ fn heavy_cross_traffic(config: &NetworkConfig, declared: usize) -> Option<HeavyF
     (scale > 1.0).then_some(HeavyFlows { first: FIRST_CROSS_FLOW, last: LAST_CROSS_FLOW, charge })
 }
 
+/// Transmission time of a byte in nanoseconds.
+fn byte_ns(rate_bps: u64) -> f64 {
+    8e9 / rate_bps as f64
+}
+
+/// The queue and transmitter of a source's link with fluid cross traffic.
+fn fluid_server(
+    fluid: Arc<FluidHop>,
+    mut state: FluidHopSourceState,
+    rate_bps: u64,
+) -> SharedServer {
+    let byte_ns = byte_ns(rate_bps);
+    let serve = move |now, bytes| {
+        let own = f64::from(bytes) * byte_ns;
+        let leaves = fluid.offer_work(&mut state, now, own)?;
+        Some((leaves, (leaves - now).saturating_sub(own as Nanos)))
+    };
+    SharedServer { serve: Box::new(serve) }
+}
+
 /// Configuration of a link that is created at `now`, with the changes up to then.
 fn link_config(
     link: &NetworkLinkConfig,
@@ -346,6 +410,7 @@ fn link_config(
         },
         draws: RandomStream::from_seed(early.next_bits()),
         transmitter: link.rate.create_transmitter(),
+        shared_server: None,
         jitter: jitter.or(grants),
         delay: link.delay,
         counts_queue: false,

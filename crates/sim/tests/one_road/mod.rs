@@ -37,7 +37,10 @@ pub fn network_of_one_road(run: &RunConfig) -> Option<NetworkConfig> {
         let link = *stages.get(cross.stage)?;
         let is_shared = road.links[link].each == LinkInstances::All;
         let process = cross.process.clone();
-        is_shared.then_some(CrossStreamConfig { link, packet_bytes: run.packet_bytes, process })
+        is_shared.then_some({
+            let packet_bytes = run.packet_bytes;
+            CrossStreamConfig { link, packet_bytes, process, fluid: None }
+        })
     };
     let cross = run.cross.iter().map(stream).collect::<Option<Vec<_>>>()?;
     let classes = run

@@ -36,7 +36,7 @@ from tcpcast.engines.packet import (
     time_series,
 )
 from tcpcast.engines.packet.capture_files import check_capture_file, resolve_capture_path
-from tcpcast.engines.packet.configuration import is_without_tcp, make_links_configuration
+from tcpcast.engines.packet.configuration import is_without_tcp, make_configuration
 from tcpcast.errors import MachineError, NotApplicable
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def kernel(scenario: Scenario, options: RunOptions) -> Answer:
     else:
         complete = [o for o in outcomes if len(o.snapshots) >= MIN_SNAPSHOTS]
         if complete:
-            network = MeasuredNetwork.of(make_links_configuration(scenario, 0.0))
+            network = MeasuredNetwork.of(make_configuration(scenario, 0.0))
             counted = MeasuredCounters(scenario, network, complete)
             estimates = counted.estimates()
             answer.metrics = metric_estimates.convert_to_metrics(estimates)

@@ -14,7 +14,7 @@ import numpy as np
 from tcpcast.engines.kernel.counters import count_senders
 from tcpcast.engines.packet.configuration import (
     is_without_tcp,
-    make_links_configuration,
+    make_configuration,
     to_nanoseconds,
 )
 from tcpcast.engines.registry import changes_to_set_stack
@@ -118,7 +118,7 @@ def run_arguments(scenario: Scenario, replication: int) -> dict[str, Any]:
     pause_s = 2.0 * scenario.populations[0].rtt_s + 0.01
     hosts, flows = _hosts_and_flows(scenario)
     return {
-        "config": make_links_configuration(scenario, 0.0),
+        "config": make_configuration(scenario, 0.0),
         "hosts": hosts,
         "flows": flows,
         "schedule": {

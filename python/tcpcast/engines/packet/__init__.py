@@ -34,10 +34,9 @@ from tcpcast.engines.packet.pacing_noise import noise_warnings
 from tcpcast.engines.packet.reliability import no_steady_state_reason
 from tcpcast.engines.registry import changes_to_set_stack
 from tcpcast.errors import NotApplicable, Suggestion
-from tcpcast.scenario.cross_checks import find_stream_hop
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from tcpcast.engines.options import RunOptions
     from tcpcast.engines.packet.config_types import Config
@@ -120,7 +119,7 @@ def packet(scenario: Scenario, options: RunOptions) -> Answer:
         Sources or replications that do not fit into free memory.
     """
     check_packet_sizes(scenario)
-    _check_links(scenario)
+    _check_directions(scenario)
     if not options.over_time:
         return simulate_with_configuration(scenario, options, make_configuration)
     return simulate_with_configuration(scenario, options, time_series.make_configuration_over_time)
@@ -362,49 +361,24 @@ def _has_reached_maximum_time(run: _native.Simulation) -> bool:
     return any(now >= MAX_RUN_S * NS_PER_SECOND for now, _ in run.clocks())
 
 
-def _check_links(scenario: Scenario) -> None:
-    """Raise NotApplicable if a network of links has features of one road only."""
-    if not scenario.links:
-        return
-    classic = [group for group in scenario.populations if not group.tcp.is_modern]
-    if classic:
-        raise NotApplicable(
-            f"{classic[0].tcp.stack} has no bytes and no way back, which links with routes need",
-            Suggestion(changes_to_set_stack(scenario, "linux-reno")),
-        )
+def _check_directions(scenario: Scenario) -> None:
+    """Raise NotApplicable if TCP whose packets have no bytes must send data in both directions."""
+    for group in scenario.populations:
+        is_mutual = group.sends == "both" or group.traffic.kind in ("requests", "stream")
+        if is_mutual and not group.tcp.is_modern:
+            raise NotApplicable(
+                f"{group.tcp.stack} sends data in one direction only, but "
+                f"{group.name or 'the traffic'} has data in both",
+                Suggestion(changes_to_set_stack(scenario, "linux-reno")),
+            )
 
 
 def check_packet_sizes(scenario: Scenario) -> None:
     """Raise NotApplicable if the simulator needs packets of one size for the scenario."""
     keys = [f"class.{name}.packet" for name in scenario.packet_size_classes]
-    for reason, *instead in _find_features_for_one_size(scenario) if keys else ():
-        raise NotApplicable(f"{keys[0]}: {reason}", *instead, Suggestion(dict.fromkeys(keys)))
-
-
-def _find_features_for_one_size(
-    scenario: Scenario,
-) -> Iterator[tuple[str, *tuple[Suggestion, ...]]]:
-    """Yield reasons, each with suggested changes."""
-    if scenario.has_loss_feedback:
-        changes = changes_to_set_stack(scenario, "rfc-newreno")
-        yield "max-plus-reno supports only packets of one size", Suggestion(changes)
-    network = scenario.network
-    if scenario.links:
-        return
-    if any(link.is_policer for link in (scenario.bottleneck, *network.hops)):
-        yield ("a policer supports only packets of one size",)
-    for hop in network.hops:
-        if hop.buffer.unit == "bytes" and not hop.shared:
-            key = f"network.hop.{hop.name}.buffer"
-            packets = f"{network.buffer_pkts(hop):.0f}pkt"
-            yield (
-                f"{key}: a buffer in bytes is supported at a hop with shared = false only if all "
-                "packets have one size",
-                Suggestion({key: packets}),
-            )
-    places = [find_stream_hop(network, stream) for stream in scenario.cross]
-    if any(place is not None and not place.shared for place in places):
-        yield (
-            "cross traffic at a hop with shared = false supports only packets of one size",
-            Suggestion({"cross": None}),
+    if keys and scenario.has_loss_feedback:
+        raise NotApplicable(
+            f"{keys[0]}: max-plus-reno supports only packets of one size",
+            Suggestion(changes_to_set_stack(scenario, "rfc-newreno")),
+            Suggestion(dict.fromkeys(keys)),
         )

@@ -91,9 +91,26 @@ def make_configuration(
     scale
         Number of sources per simulated source.
     """
-    if runs_on_links(scenario) and scale == FULL_SCALE:
-        return make_links_configuration(scenario, warmup_s, scale)
-    return make_road_configuration(scenario, warmup_s, scale)
+    topology = scenario.topology
+    places = {name: index for index, name in enumerate(topology.links)}
+    sites, losses = list(scenario.sites), [link.loss for link in topology.links.values()]
+    return {
+        "seed": scenario.run.seed,
+        "links": [
+            _link_config(scenario, link, topology.buffers_pkts[name], sites, scale)
+            for name, link in topology.links.items()
+        ],
+        "sites": [{"count": site.count} for site in scenario.sites.values()],
+        "classes": [
+            _routed_class_config(scenario, index, start, places, scale)
+            for index, start in enumerate(initial_class_states(scenario))
+        ],
+        "cross": link_stream_configs(scenario, places, scale),
+        "round_loss": next((loss.rate for loss in losses if isinstance(loss, RestOfRound)), None),
+        "headline": places[topology.headline],
+        "warmup_ns": to_nanoseconds(warmup_s),
+        "probes": _probes_config(scenario),
+    }
 
 
 def make_road_configuration(
@@ -121,42 +138,6 @@ def make_road_configuration(
                 scenario.populations, initial_class_states(scenario), strict=True
             )
         ],
-        "warmup_ns": to_nanoseconds(warmup_s),
-        "probes": _probes_config(scenario),
-    }
-
-
-def runs_on_links(scenario: Scenario) -> bool:
-    """Return True if the simulator runs a scenario on links and routes instead of one road."""
-    groups = scenario.populations
-    return (
-        bool(scenario.links)
-        or any(group.tcp.is_quic for group in groups)
-        or all(group.tcp.is_modern or is_without_tcp(group) for group in groups)
-    )
-
-
-def make_links_configuration(
-    scenario: Scenario, warmup_s: float, scale: NetworkScale = FULL_SCALE
-) -> Config:
-    """Return the simulator's configuration of the links and routes of a scenario."""
-    topology = scenario.topology
-    places = {name: index for index, name in enumerate(topology.links)}
-    sites, losses = list(scenario.sites), [link.loss for link in topology.links.values()]
-    return {
-        "seed": scenario.run.seed,
-        "links": [
-            _link_config(scenario, link, topology.buffers_pkts[name], sites, scale)
-            for name, link in topology.links.items()
-        ],
-        "sites": [{"count": site.count} for site in scenario.sites.values()],
-        "classes": [
-            _routed_class_config(scenario, index, start, places, scale)
-            for index, start in enumerate(initial_class_states(scenario))
-        ],
-        "cross": link_stream_configs(scenario, places, scale),
-        "round_loss": next((loss.rate for loss in losses if isinstance(loss, RestOfRound)), None),
-        "headline": places[topology.headline],
         "warmup_ns": to_nanoseconds(warmup_s),
         "probes": _probes_config(scenario),
     }
@@ -464,14 +445,6 @@ def _tcp_config(group: Population) -> Config:
     }
 
 
-def _one_road_tcp_config(group: Population) -> Config:
-    """Return TCP beside classic stacks, where packets do not carry counters of marks."""
-    config = _tcp_config(group)
-    if group.tcp.ecn == "accurate":
-        config["modern"]["ecn"] = "classic"
-    return config
-
-
 CONTROL_OF_QUIC = {
     "cubic": "linux-cubic",
     "reno": "linux-reno",
@@ -569,7 +542,7 @@ def _class_config(
         "back_ns": back_ns,
         "packet_bytes": group.packet_bytes if group.name in scenario.packet_size_classes else None,
         "traffic": traffic_config(group, start),
-        "tcp": _one_road_tcp_config(group),
+        "tcp": _tcp_config(group),
         "host_noise_ns": max(
             to_nanoseconds(group.tcp.host_noise_s), TIE_NOISE_NS if is_tied else 0
         ),

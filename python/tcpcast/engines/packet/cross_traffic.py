@@ -47,62 +47,22 @@ hop and the stream is not noise."""
 
 
 def stream_configs(scenario: Scenario, scale: NetworkScale = FULL_SCALE) -> list[Config]:
-    """Return the streams in packets and seconds, as the simulator needs them.
+    """Return the streams of one road in packets and seconds, as the simulator needs them.
 
     At shared hops of a network scaled to 1/k, only every k-th packet is sent. It represents k
     packets on a link with 1/k of the rate.
     """
-    configs: list[Config] = []
-    for stream in scenario.cross:
-        place = _require_stream_hop(scenario, stream)
-        streams = [
-            other for other in scenario.cross if _require_stream_hop(scenario, other) == place
-        ]
-        counted = [other for other in streams if not other.is_noise]
-        if not counted:
-            # All streams at the hop are noise: each source has its own series, as far as memory
-            # allows, twice as long as the run, so that autocovariances are exact.
-            needed = 2 * count_noise_bins(scenario, stream.bin_s)
-            fluid_bins = min(max(needed, MIN_FLUID_BINS), MAX_FLUID_BINS)
-            room = MAX_FLUID_NOISE_BINS // fluid_bins
-            # The sources, rounded up to a power of two; the maximum for random arrivals.
-            bins, series = (
-                fluid_bins,
-                max(
-                    MIN_FLUID_SERIES,
-                    min(
-                        (
-                            MAX_FLUID_NOISE_BINS
-                            if any(
-                                group.traffic.kind == "transfers" for group in scenario.populations
-                            )
-                            else 1 << (scenario.senders - 1).bit_length()
-                        ),
-                        room,
-                    ),
-                ),
-            )
-        else:
-            fluid_bins = MAX_FLUID_BINS
-            for other in counted:
-                mean = other.mean_bps(place.link.rate_bps)
-                in_bin = mean / (8 * scenario.network.packet_bytes) * other.bin_s
-                fluid_bins = min(
-                    fluid_bins, 1 << max(0, math.floor(math.log2(MAX_FLUID_PACKETS / in_bin)))
-                )
-            bins, series = max(MIN_FLUID_BINS, fluid_bins), 1
-        configs.append(
-            {
-                "stage": place.stage,
-                "bin_ns": round(stream.bin_s * NS_PER_SECOND),
-                "bins": bins,
-                "series": series,
-                "process": _arrival_process_config(
-                    scenario, stream, scale if place.shared else FULL_SCALE
-                ),
-            }
-        )
-    return configs
+    return [
+        {
+            "stage": place.stage,
+            **_fluid_config(scenario, stream, place),
+            "process": _arrival_process_config(
+                scenario, stream, scale if place.shared else FULL_SCALE
+            ),
+        }
+        for stream in scenario.cross
+        for place in [_require_stream_hop(scenario, stream)]
+    ]
 
 
 def link_stream_configs(
@@ -110,24 +70,46 @@ def link_stream_configs(
 ) -> list[Config]:
     """Return the streams for a network of links with these numbers.
 
-    Each sender's instance of a link has a stream of its own. At shared links of a network scaled to
-    1/k, only every k-th packet is sent.
+    On a link of a single source, a stream is a fluid. At shared links of a network scaled to 1/k,
+    only every k-th packet is sent. It represents k packets on a link with 1/k of the rate.
     """
-    configs: list[Config] = []
-    for stream in scenario.cross:
-        place = _require_stream_hop(scenario, stream)
-        process = _arrival_process_config(scenario, stream, scale if place.shared else FULL_SCALE)
-        if isinstance(stream, FgnCross) and not place.shared:
-            room = MAX_FLUID_NOISE_BINS // max(1, scenario.senders)
-            process["bins"] = min(process["bins"], max(MIN_FLUID_BINS, 1 << room.bit_length() - 1))
-        configs.append(
-            {
-                "link": places[place.name],
-                "packet_bytes": scenario.network.packet_bytes,
-                "process": process,
-            }
-        )
-    return configs
+    return [
+        {
+            "link": places[place.name],
+            "packet_bytes": scenario.network.packet_bytes,
+            "process": _arrival_process_config(
+                scenario, stream, scale if place.shared else FULL_SCALE
+            ),
+            "fluid": None if place.shared else _fluid_config(scenario, stream, place),
+        }
+        for stream in scenario.cross
+        for place in [_require_stream_hop(scenario, stream)]
+    ]
+
+
+def _fluid_config(scenario: Scenario, stream: CrossStream, place: StreamHop) -> Config:
+    """Return the series of a stream at hops of single sources, equal for all streams of a hop."""
+    streams = [other for other in scenario.cross if _require_stream_hop(scenario, other) == place]
+    counted = [other for other in streams if not other.is_noise]
+    if not counted:
+        # Each source has its own series, as far as memory allows, twice as long as the run, so
+        # that autocovariances are exact.
+        needed = 2 * count_noise_bins(scenario, stream.bin_s)
+        bins = min(max(needed, MIN_FLUID_BINS), MAX_FLUID_BINS)
+        room = MAX_FLUID_NOISE_BINS // bins
+        kinds = {group.traffic.kind for group in scenario.populations}
+        # The sources, rounded up to a power of two; the maximum for random arrivals.
+        sources = 1 << (scenario.senders - 1).bit_length()
+        wanted = MAX_FLUID_NOISE_BINS if "transfers" in kinds else sources
+        series = max(MIN_FLUID_SERIES, min(wanted, room))
+    else:
+        bins, series = MAX_FLUID_BINS, 1
+        for other in counted:
+            mean = other.mean_bps(place.link.rate_bps)
+            in_bin = mean / (8 * scenario.network.packet_bytes) * other.bin_s
+            bins = min(bins, 1 << max(0, math.floor(math.log2(MAX_FLUID_PACKETS / in_bin))))
+        bins = max(MIN_FLUID_BINS, bins)
+    return {"bin_ns": round(stream.bin_s * NS_PER_SECOND), "bins": bins, "series": series}
 
 
 def _require_stream_hop(scenario: Scenario, stream: CrossStream) -> StreamHop:

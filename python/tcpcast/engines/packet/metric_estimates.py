@@ -114,7 +114,7 @@ def estimate_run_metrics(scenario: Scenario, units: BatchCounters) -> Estimates:
         for name, row in METRICS.items()
         if any(row.ratio_of) and not row.class_columns
     }
-    if units.link_classes and scenario.network.has_return:
+    if scenario.network.has_return:
         estimates |= _estimate_return_link(scenario, units)
     if scenario.bottleneck.varying is not None:
         carried, capacity = (units.link(f"{name}_bytes") for name in ("carried", "capacity"))

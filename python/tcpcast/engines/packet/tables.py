@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from tcpcast.array_types import Counts, Floats, Table
     from tcpcast.engines.packet.counters import BatchCounters, Estimates, Snapshot
     from tcpcast.scenario import Population, Scenario
-    from tcpcast.scenario.hops import Hop
     from tcpcast.statistics import Estimate
 
     Row = dict[str, Any]
@@ -154,24 +153,10 @@ def make_all_tables(
             ("forced_drops", snapshot.units.total("queue_drops") - early, "count"),
         ]
         tables["red"] = quantity_table(red_rows)
-    has_links = bool(snapshot.units.link_classes)
-    if has_links and link_tables.has_several_links(scenario):
+    if snapshot.units.link_classes and link_tables.has_several_links(scenario):
         tables |= link_tables.make_link_tables(scenario, snapshot)
     measured_s = snapshot.units.measured_s
     tables["cross"] = cross_traffic.cross_traffic_table(scenario, snapshot.totals, measured_s)
-    network = scenario.network
-    if has_links or len(network.hops) < 2:
-        tables["by_hop"] = {}
-    else:
-        hop_rows = [
-            _measured_hop_row(snapshot, hop)
-            if index == network.measured_index
-            else _other_hop_row(scenario, snapshot, index, hop)
-            for index, hop in enumerate(network.hops)
-        ]
-        tables["by_hop"] = {"hop": np.array([hop.name for hop in network.hops])} | rows_to_table(
-            hop_rows
-        )
     drops = snapshot.totals["number_drops"]
     if drops.any():
         cells = [
@@ -536,59 +521,6 @@ def make_class_table(
         if len(groups) > 1 and any(warnings):  # the metrics of a single class already have them
             table[f"{metric}_interval_warning"] = np.array(warnings)
     return table
-
-
-ARRIVED, QUEUE_DROPS, RANDOM_DROPS, BUSY, QUEUE_INTEGRAL, LONGEST, LOAD = range(7)
-"""Indices of a hop's counts in the totals."""
-
-
-def _measured_hop_row(snapshot: Snapshot, hop: Hop) -> dict[str, Any]:
-    units = snapshot.units
-    drops = units.total("queue_drops") + units.total("random_drops")
-    sums = [units.link("busy_ns"), units.link("queue_integral"), units.link("time_ns")]
-    busy, queue_integral, time = (float(column.sum()) for column in sums)
-    return {
-        **_loss_columns(units.total("arrived"), drops),
-        **_occupancy_columns(busy, queue_integral, time),
-        **_varying_rate_utilisation(
-            hop, [units.link(name).sum() for name in ("carried_bytes", "capacity_bytes")]
-        ),
-        "queue_max_pkts": snapshot.largest_queue,
-    }
-
-
-def _other_hop_row(scenario: Scenario, snapshot: Snapshot, index: int, hop: Hop) -> dict[str, Any]:
-    counts = snapshot.totals["hops"][index]
-    time = float(snapshot.units.link("time_ns").sum())
-    if not hop.shared:
-        pooled = any(group.traffic.kind == "transfers" for group in scenario.populations)
-        time *= math.nan if pooled else scenario.senders
-    return {
-        **_loss_columns(counts[ARRIVED], counts[QUEUE_DROPS] + counts[RANDOM_DROPS]),
-        **_occupancy_columns(counts[BUSY], counts[QUEUE_INTEGRAL], time),
-        **_varying_rate_utilisation(hop, counts[LOAD]),
-        "queue_max_pkts": counts[LONGEST],
-    }
-
-
-def _loss_columns(arrived: float, drops: float) -> dict[str, Any]:
-    # Packets that arrived during the warm-up may be dropped later.
-    ratio = drops / arrived if arrived and drops <= arrived else math.nan
-    return {"arrived": int(arrived), "drops": int(drops), "loss_ratio": ratio}
-
-
-def _occupancy_columns(busy_ns: float, queue_integral_ns: float, time_ns: float) -> dict[str, Any]:
-    spans = {"utilisation": busy_ns, "queue_mean_pkts": queue_integral_ns}
-    return {name: span / time_ns if time_ns else math.nan for name, span in spans.items()}
-
-
-def _varying_rate_utilisation(hop: Hop, load: Sequence[float]) -> dict[str, float]:
-    """Return the utilisation of a hop with varying rate, which does not follow from busy time."""
-    if hop.varying is None:
-        return {}
-    carried, capacity = load
-    # A token bucket may also carry tokens that it saved before.
-    return {"utilisation": min(carried / capacity, 1.0) if capacity else math.nan}
 
 
 def delivered_table(scenario: Scenario, packets: Sequence[Sequence[Sequence[int]]]) -> Table:

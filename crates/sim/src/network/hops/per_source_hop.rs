@@ -2,7 +2,7 @@
 
 use crate::clock::{Nanos, transmission_time};
 use crate::config::{HopConfig, RunConfig};
-use crate::cross::{CrossConfig, FluidHop, FluidHopSourceState};
+use crate::cross::{ArrivalProcess, FluidBins, FluidHop, FluidHopSourceState};
 use crate::loss::{LinkLossConfig, LinkLossState, LossPlace};
 use crate::network::access_links::AccessLink;
 use crate::probe::{FluidSums, HopCounters};
@@ -45,7 +45,8 @@ pub struct PerSourceHop {
 /// Cross traffic at the hop of each source.
 #[derive(Debug)]
 struct PerSourceCrossTraffic {
-    streams: Vec<(u32, CrossConfig)>,
+    streams: Vec<(u32, ArrivalProcess)>,
+    bins: FluidBins,
     packet_ns: f64,
     limit: Option<u64>,
     /// Created at the first packet, on the thread of the replication.
@@ -55,14 +56,14 @@ struct PerSourceCrossTraffic {
 
 impl PerSourceCrossTraffic {
     fn new(hop: &HopConfig, run: &RunConfig, stage: usize) -> Option<Self> {
-        let streams: Vec<_> = run
-            .cross_streams_at_stage(stage)
-            .into_iter()
-            .map(|(index, stream)| (index, stream.clone()))
-            .collect();
-        let rate = hop.rate_bps.filter(|_| !streams.is_empty())?;
+        let streams = run.cross_streams_at_stage(stage);
+        let (_, first) = streams.first()?;
+        let bins = FluidBins { bin: first.bin, bins: first.bins, series: first.series };
+        let rate = hop.rate_bps?;
         let packet_ns = f64::from(run.packet_bytes) * 8e9 / rate as f64;
-        Some(Self { streams, packet_ns, limit: hop.buffer, hop: None, sources: Vec::new() })
+        let streams =
+            streams.into_iter().map(|(index, stream)| (index, stream.process.clone())).collect();
+        Some(Self { streams, bins, packet_ns, limit: hop.buffer, hop: None, sources: Vec::new() })
     }
 
     /// Departure time of a packet of `source` that arrives at `at`; `None` if it is lost. `name`
@@ -70,7 +71,8 @@ impl PerSourceCrossTraffic {
     fn offer_packet(&mut self, source: u32, at: Nanos, name: (u64, u32, u32)) -> Option<Nanos> {
         let (seed, replication, stage) = name;
         let hop = self.hop.get_or_insert_with(|| {
-            FluidHop::for_replication(&self.streams, self.packet_ns, self.limit, seed, replication)
+            let Self { streams, bins, packet_ns, limit, .. } = self;
+            FluidHop::for_replication(streams, *bins, *packet_ns, *limit, seed, replication)
         });
         while self.sources.len() <= source as usize {
             let next = self.sources.len() as u32;
