@@ -204,7 +204,7 @@ def test_hops_without_a_rate_add_delay_only(element: str, stack: str) -> None:
     ends = {"egress": {"rate": "10mbit", "delay": "5ms"}}
     slow = {"rate": "3mbit", "buffer": "25pkt"}
     other = {"name": element, "delay": "3ms", "shared": element != "own"}
-    hops = [other, {"name": "slow", "delay": "20ms", **slow}]
+    hops: list[dict[str, Any]] = [other, {"name": "slow", "delay": "20ms", **slow}]
     series = simulate(
         {
             **ends,

@@ -28,8 +28,11 @@ def simulate_packaged(name: str, **changes: Any) -> Any:
 def test_single_file_has_neither_value_nor_interval() -> None:
     answers = simulate_packaged("web-10mbit", run__transfers=1)
     [document] = answers.to_json()["answers"]
+    # Counts, and values of packets.
+    known = {"transfers", "unfinished_transfers", "queue_max_pkts"}
+    known |= {"queue_delay_p95_s", "queue_delay_p99_s"}
     for name, metric in document["metrics"].items():
-        if name not in {"transfers", "unfinished_transfers", "queue_max_pkts"}:
+        if name not in known:
             assert (metric["value"], metric["low"], metric["high"]) == (None, None, None), name
             assert metric["interval_warning"].startswith(
                 "too few files: 1 file, but 100 are needed"

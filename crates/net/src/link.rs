@@ -84,7 +84,8 @@ pub struct LinkConfig {
     pub jitter: Option<Jitter>,
     /// Propagation delay.
     pub delay: Nanos,
-    /// Whether the length of the queue is counted even if nothing depends on it.
+    /// Whether the length of the queue is counted even if nothing depends on it, without packets that
+    /// have yet to reach the link.
     pub counts_queue: bool,
     /// Changes and their times.
     pub changes: Vec<(Nanos, LinkChange)>,
@@ -147,6 +148,8 @@ pub struct Link<T> {
     varies: bool,
     /// Whether the buffer is unlimited, and nobody reads its length.
     is_unbounded: bool,
+    /// Whether the length of the queue is read at any time, so that it must not be ahead of time.
+    counts_queue: bool,
     jitter: Option<Jitter>,
     /// Departure of the last packet after the jitter, if the order is kept.
     last_departure: Nanos,
@@ -304,6 +307,7 @@ impl<T: Copy> Link<T> {
             is_unbounded: limits.packets.is_none()
                 && limits.bytes.is_none()
                 && !config.counts_queue,
+            counts_queue: config.counts_queue,
             jitter: config.jitter,
             last_departure: 0,
             delay: config.delay,
@@ -465,9 +469,10 @@ impl<T: Copy> Link<T> {
         is_plain && !self.changes && matches!(self.server, Server::Unlimited)
     }
 
-    /// Whether the outcome of a packet is known on arrival.
-    pub(crate) fn holds_no_packets(&self) -> bool {
-        !self.changes && !matches!(self.server, Server::Holding(_))
+    /// Whether packets may be processed before they reach the link, if they arrive in order: their
+    /// outcome is known on arrival, and the length of the queue is not read.
+    pub(crate) fn allows_processing_ahead(&self) -> bool {
+        !self.changes && !self.counts_queue && !matches!(self.server, Server::Holding(_))
     }
 
     /// Whether packets reach the far end in the order in which they are transmitted.

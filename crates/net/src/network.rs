@@ -218,7 +218,7 @@ impl<T: Copy> Network<T> {
         for LinkId(id) in links {
             let link = &mut self.links[*id as usize];
             link.flows = link.flows.saturating_add(flows);
-            let is_private = link.flows == 1 && arrive_in_order && link.holds_no_packets();
+            let is_private = link.flows == 1 && arrive_in_order && link.allows_processing_ahead();
             let needs_no_event = is_private || link.only_delays();
             let was_computed = link.is_computed_on_entry;
             link.set_computed_on_entry(needs_no_event && !self.has_events_on_all_links);
