@@ -467,9 +467,11 @@ fn section_5_5_10_3_losses_in_cruise_set_short_term_bounds() {
 #[test]
 fn section_5_5_11_2_undo_of_spurious_recovery_resumes_probe() {
     let mut path = Path::in_up();
-    for since in 1..=4 {
+    // Those behind the fourth, which ends the probe, must not replace the saved state.
+    for since in 1..=9 {
         path.lose(1000 + since, 150, since);
     }
+    path.bbr.ssthresh(&path.window);
     assert_eq!((path.bbr.mode(), path.bbr.inflight_longterm), (Bbr3Mode::Down, Some(149)));
     let cwnd = path.bbr.undo_cwnd(&CongestionWindow { cwnd: 20, ..path.window });
     assert_eq!((path.bbr.mode(), path.bbr.inflight_longterm), (Bbr3Mode::Refill, None));

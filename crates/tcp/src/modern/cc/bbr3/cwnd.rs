@@ -46,6 +46,7 @@ impl Bbr3 {
         let before = std::mem::replace(&mut self.phase, ack.phase);
         if before >= PhaseName::Recovery && ack.phase < PhaseName::Recovery {
             window.cwnd = window.cwnd.max(self.saved_cwnd);
+            self.end_recovery();
         }
         let max = self.max_inflight();
         let grown = window.cwnd.saturating_add(ack.delivered);

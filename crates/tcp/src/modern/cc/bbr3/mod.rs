@@ -249,6 +249,7 @@ impl Bbr3 {
     /// Section 5.2.3: updates the model with an acknowledgement.
     fn update_model(&mut self, window: &mut CongestionWindow, ack: &AckSample) {
         self.delivered = ack.total_delivered;
+        self.start_round_after_undo();
         let delivery = AckDelivery::of_ack(ack);
         self.update_latest_delivery(ack, delivery);
         self.update_max_bw(ack, delivery);
@@ -330,12 +331,7 @@ impl CongestionControl for Bbr3 {
     /// Section 5.6.4.4: a loss does not reduce the window; it is saved, and restored after the
     /// recovery.
     fn ssthresh(&mut self, window: &CongestionWindow) -> u32 {
-        if self.latest.loss_in_round {
-            // The state was already changed by these losses, so it must not be restored.
-            self.save_cwnd(window.cwnd);
-        } else {
-            self.save_state(window);
-        }
+        self.save_state(window);
         window.ssthresh
     }
 

@@ -18,6 +18,10 @@ pub enum EndedMode {
 pub struct UndoState {
     /// Mode that the losses ended.
     pub(super) ended: Option<EndedMode>,
+    /// Whether this is the state before the recovery in progress.
+    is_saved: bool,
+    /// Whether the acknowledgement that is processed next has shown that a recovery was spurious.
+    is_undone_by_ack: bool,
     short_term: ShortTermBounds,
     inflight_longterm: Option<u32>,
 }
@@ -28,18 +32,41 @@ fn larger_bound<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {
 }
 
 impl Bbr3 {
-    /// Section 5.5.11.1.
+    /// Section 5.5.11.1: saves the state before the first loss of a recovery. Losses that the same
+    /// acknowledgement reports behind the one that ends a probe must not replace it: the section
+    /// says so in words, but its pseudo-code saves the state again, because the end of the probe
+    /// resets `is_loss_in_round`.
     pub(super) fn save_state(&mut self, window: &CongestionWindow) {
         self.save_cwnd(window.cwnd);
+        if self.undo.is_saved {
+            return;
+        }
         self.undo = UndoState {
             ended: None,
+            is_saved: true,
             short_term: self.short_term,
             inflight_longterm: self.inflight_longterm,
+            ..self.undo
         };
+    }
+
+    /// A round that the undo starts begins with the deliveries of the acknowledgement that caused it,
+    /// which the model does not know yet.
+    pub(super) fn start_round_after_undo(&mut self) {
+        if std::mem::take(&mut self.undo.is_undone_by_ack) {
+            self.start_round();
+        }
+    }
+
+    /// The recovery has ended.
+    pub(super) fn end_recovery(&mut self) {
+        self.undo.is_saved = false;
     }
 
     /// Section 5.5.11.2.
     pub(super) fn handle_spurious_loss(&mut self) {
+        self.undo.is_saved = false;
+        self.undo.is_undone_by_ack = true;
         self.latest.loss_in_round = false;
         self.full.restart_detection(0);
         let saved = self.undo.short_term;
