@@ -29,6 +29,7 @@ PAPERS = (
     "l4s",
     "homes",
     "dctcp",
+    "bbr3",
 )
 """Names of the papers that can be reproduced: their packages, with "-" instead of "_"."""
 

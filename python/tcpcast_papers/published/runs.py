@@ -90,7 +90,7 @@ class CellJob:
                 raise ScenarioError(answer.not_applicable)
             for value in self.cell.values:
                 values[value.quantity].append(value.read(answer))
-        return {quantity: _metric(runs) for quantity, runs in values.items()}
+        return {quantity: metric_over_seeds(runs) for quantity, runs in values.items()}
 
     @property
     def _tables(self) -> dict[str, Any]:
@@ -101,7 +101,8 @@ class CellJob:
         progress((seed - 1 + share) / self.seeds)
 
 
-def _metric(runs: Sequence[float]) -> Metric:
+def metric_over_seeds(runs: Sequence[float]) -> Metric:
+    """Return the mean of the values of runs with different seeds, with its interval."""
     result = mean_over_runs(runs)
     return Metric(result.mean, result.mean - result.half_width, result.mean + result.half_width)
 
