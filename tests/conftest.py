@@ -35,6 +35,7 @@ def pytest_collection() -> Generator[None, object, object]:
     """Disable garbage collection during collection, which would take a third longer.
 
     The collected tests and modules are frozen: later garbage collections would examine all of them.
+    They are as rare as in ``tcpcast.__main__``, which takes 6 % less processor time.
     """
     gc.disable()
     try:
@@ -42,6 +43,7 @@ def pytest_collection() -> Generator[None, object, object]:
     finally:
         gc.enable()
         gc.freeze()
+        gc.set_threshold(100_000, 10, 10)
 
 
 MAX_PRESSURE_SHARE = 0.05
