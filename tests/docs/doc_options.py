@@ -97,10 +97,21 @@ def options(name: str) -> str:
     usage = _context(name).get_usage().removeprefix("Usage: ")
     paragraphs = [_code(" ".join(part.split())) for part in command.help.split("\n\n")]
     shared = [head for head, text in _rows(name) if (head, text) in _shared()]
-    own = [[f"`{head}`", _code(text)] for head, text in _rows(name) if head not in shared]
+    keys = {
+        option.flag: ", ".join(f"`{key}`" for key in option.keys)
+        for option in COMMANDS[name].options
+    }
+    own = [
+        [f"`{head}`", _code(text), keys.get(head.split()[0], "")]
+        for head, text in _rows(name)
+        if head not in shared
+    ]
+    head = ["option", "meaning", "key"]
+    if not any(key for *_, key in own):
+        head, own = head[:2], [row[:2] for row in own]
     text = f"`{' '.join(usage.split())}`\n\n" + "\n\n".join(paragraphs) + "\n\n"
     if own:
-        text += _table(["option", "meaning"], own) + "\n"
+        text += _table(head, own) + "\n"
     if shared:
         names = ", ".join(f"`{head.split()[0]}`" for head in shared)
         text += f"Shared: {names} ([meaning](#options-of-several-commands)).\n\n"
