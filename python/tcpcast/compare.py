@@ -37,6 +37,7 @@ MAIN_METRICS = {
     "messages": "delay_p95_s",
     "ping": "delay_p95_s",
     "stream": "stall_ratio",
+    "page": "page_time_p95_s",
 }
 """The metric of the verdict by kind of traffic, without a handshake: see :func:`main_metric`."""
 

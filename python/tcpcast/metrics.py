@@ -27,8 +27,21 @@ PERCENTILE_TIMES: dict[str, tuple[str, tuple[str, ...]]] = {
         "read (`traffic.writes`)",
         ("requests", "stream", "bulk"),
     ),
+    "page_time": ("the time of a page with all its objects", ("page",)),
+    "first_byte": (
+        "the time from the start of a page to the first byte of its document",
+        ("page",),
+    ),
+    "first_object": ("the time from the start of a page to its whole document", ("page",)),
 }
 """Times with percentiles: their meaning, and the traffic whose report begins with them."""
+
+PERCENTILES: dict[str, tuple[str, int]] = {
+    f"{kind}_p{percent}_s": (kind, percent)
+    for kind, (_, of) in PERCENTILE_TIMES.items()
+    for percent in ((50, 75, 95, 99) if of == ("page",) else PERCENTAGES)
+}
+"""Kind and percentage of each percentile of a time; page tools report p75."""
 
 METRICS: dict[str, MetricDefinition] = {
     "connection_rate_bps": MetricDefinition(
@@ -272,15 +285,23 @@ METRICS: dict[str, MetricDefinition] = {
         has_isolated_value=False,
         is_extensive=True,
     ),
+    "page_time_mean_s": MetricDefinition(
+        unit="s",
+        meaning="mean time of a page with all its objects",
+        ratio_of=(("page_time_ns",), ("pages",)),
+        class_columns="times",
+        headline_of=("page",),
+    ),
     **{
-        f"{kind}_p{percent}_s": MetricDefinition(
+        name: MetricDefinition(
             unit="s",
-            meaning=f"{percent}th percentile of {meaning}; in networks of links",
+            meaning=f"{percent}th percentile of {PERCENTILE_TIMES[kind][0]}; in networks of links",
             class_columns="times",
-            headline_of=of,
+            headline_of=PERCENTILE_TIMES[kind][1]
+            if not kind.startswith("first") or percent in (50, 95)
+            else (),
         )
-        for kind, (meaning, of) in PERCENTILE_TIMES.items()
-        for percent in PERCENTAGES
+        for name, (kind, percent) in PERCENTILES.items()
     },
     "message_loss_ratio": MetricDefinition(
         unit="1",
@@ -441,6 +462,7 @@ HEADLINE_METRICS = (
     "completion_time_s",
     "goodput_bps",
     "send_rate_pps",
+    "page_time_p95_s",
     "latency_p95_s",
     "delay_p95_s",
     "stall_ratio",

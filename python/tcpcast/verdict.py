@@ -138,6 +138,7 @@ _NOUNS = {
     "messages": "a message",
     "ping": "a ping",
     "stream": "a stream",
+    "page": "a page",
 }
 """Subject of a verdict by kind of traffic."""
 
@@ -393,8 +394,8 @@ def sweep_findings(
     return [*compare_cells(main, cells_of), *doubtful]
 
 
-WAITING_METRICS = ("stall_ratio", "delay_p95_s", "latency_p95_s")
-"""Metrics of classes that wait for single packets, requests or the segments of a film."""
+WAITING_METRICS = ("page_time_p95_s", "stall_ratio", "delay_p95_s", "latency_p95_s")
+"""Metrics of classes that wait for single packets, requests, pages or the segments of a film."""
 
 
 def main_metric_of_sweep(columns: Columns, group: str = "") -> str:

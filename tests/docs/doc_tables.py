@@ -62,12 +62,13 @@ from tcpcast.scenario.cross import FgnCross, ParetoCross, PoissonCross, TraceCro
 from tcpcast.scenario.links import Change, Docsis, NetworkLink, Site
 from tcpcast.scenario.modern_stacks import MODERN_STACKS
 from tcpcast.scenario.modern_tcp import DEFAULT_STACK, MODERN_PRESETS, drop_classic_keys
+from tcpcast.scenario.pages import PageObject
 from tcpcast.scenario.probes import PacketCapture
 from tcpcast.scenario.quic import QUIC_STACKS, QuicStack
 from tcpcast.scenario.return_path import ReturnLink
 from tcpcast.scenario.table import Table
 from tcpcast.scenario.tcp import STACKS, SocketBuffers
-from tcpcast.scenario.traffic import Messages, Ping, Reading, Requests, Stream, Writing
+from tcpcast.scenario.traffic import Messages, Pages, Ping, Reading, Requests, Stream, Writing
 
 TABLE = re.compile(r"(<!-- table: ([\w.-]+) -->\n)(.*?)(<!-- end of table -->)", re.DOTALL)
 
@@ -81,6 +82,7 @@ MEANINGS = {
     "Messages.flows": "number of flows; optional if classes have it",
     "Ping.flows": "number of flows; optional if classes have it",
     "Stream.flows": "number of flows; optional if classes have it",
+    "Pages.sources": "number of browsers; optional if classes have it",
     "Scenario.traffic": "`[traffic]`, below; optional if each `[[class]]` has its own",
     "Scenario.tcp": "`[tcp]`, below",
     "Scenario.run": "`[run]`, below",
@@ -123,7 +125,7 @@ TABLES_OF_KEYS: dict[str, type[Table]] = {
         GilbertElliott, RestOfRound, OnOff, Bulk, Transfers, Arrivals, Tcp,
         TcpRules, MaxPlusRules, Run, Probes, PacketCapture, MeanField, FixedPoint, UserClass,
         PoissonCross, FgnCross, ParetoCross, TraceCross, Sweep, NetworkLink, Change, Docsis, Site,
-        Requests, Messages, Ping, Stream, SocketBuffers, Reading, Writing,
+        Requests, Messages, Ping, Stream, Pages, PageObject, SocketBuffers, Reading, Writing,
     )
 } | {table.__name__: table for table in AQM_TABLES.values()}  # fmt: skip
 """The tables of a scenario, by their names in its schema."""

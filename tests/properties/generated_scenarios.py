@@ -237,6 +237,9 @@ class Generator:
                 | {"flows": flows},
                 {"kind": "ping", "interval": choose(["10ms", "100ms"]), "flows": flows},
                 {"kind": "stream", "rate": self._quantity(0.5, 8, "mbit"), "flows": flows},
+                {"kind": "page", "objects": choose(["text", "chain", "median"]), "sources": flows}
+                | choose([{}, {"http": "1.1"}, {"order": "in-turn"}, {"connection": "persistent"}])
+                | {"pause": pause},
             ]
         )
 

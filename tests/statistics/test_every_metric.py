@@ -55,7 +55,10 @@ NETWORKS: tuple[dict[str, Any], ...] = (
     },
     {
         "link": {"core": BOTTLENECK},
-        "class": [{"name": "film", "flows": 2, "traffic": {"kind": "stream", "rate": "3mbit"}}],
+        "class": [
+            {"name": "film", "flows": 2, "traffic": {"kind": "stream", "rate": "3mbit"}},
+            {"name": "page", "sources": 4, "traffic": {"kind": "page", "objects": "text"}},
+        ],
     },
 )
 for tables in NETWORKS:

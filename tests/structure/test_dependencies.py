@@ -46,7 +46,10 @@ MAY_IMPORT = {
     "readable_units": {"units"},
     "sanitize": set[str](),
     "output": {"errors", "protected_inputs", "sanitize"},
-    "scenario": {"errors", "protected_inputs", "metrics", "unit_tables", "units", "readable_units"},
+    "scenario": {"errors", "protected_inputs", "metrics", "unit_tables", "units", "readable_units"}
+    | {"json_file"},
+    # Files of other programs with bounded memory.
+    "json_file": {"errors"},
     "array_types": set[str](),
     "models": {"array_types", "errors", "vector_products"},
     "vector_products": set[str](),
@@ -76,12 +79,14 @@ MAY_IMPORT = {
     # Congestion controls that users write.
     "control": {"errors", "scenario", "_native"},
     "acceptance": ANSWERING,
+    "ab_test": ANSWERING | {"compare"},
     "sweeps": ANSWERING | {"compare", "ranges", "forkserver"},
     # Formats the results of engines, and evaluates no models.
-    "report": ANSWERING - {"models"} | {"compare", "verdict", "plan", "sweeps", "emulation"},
+    "report": ANSWERING - {"models"}
+    | {"ab_test", "compare", "verdict", "plan", "sweeps", "emulation"},
     "home_scenario": {"command_option", "scenario", "units", "errors"},
     # Files of programs that test a line.
-    "measurements": QUESTION | {"answer", "captures"},
+    "measurements": QUESTION | {"answer", "captures", "json_file"},
     "path_scenario": ANSWERING | {"compare", "sweeps", "ranges", "path_option_definitions"},
     # Finds packages of papers, whose reports a command prints.
     "papers": {"errors", "report"},
@@ -89,7 +94,7 @@ MAY_IMPORT = {
     | {"compare", "verdict", "plan", "report", "sweeps", "path_scenario", "ranges"}
     | {"path_option_definitions"},
     "cli": ANSWERING
-    | {"compare", "verdict", "plan", "sweeps", "report", "papers", "web", "interrupts"}
+    | {"compare", "verdict", "plan", "sweeps", "report", "papers", "web", "interrupts", "ab_test"}
     | {"ranges", "path_scenario", "home_scenario", "measurements", "control", "acceptance"}
     | {"emulation", "protected_inputs", "command_option", "path_option_definitions"},
     "interrupts": set[str](),

@@ -97,16 +97,23 @@ impl End {
         tcp: &EndTcp,
         probe: &mut impl TcpProbe,
     ) -> u64 {
-        if let (Self::Modern(end), EndTcp::Modern(tcp)) = (&mut *self, tcp) {
-            return end.write_to_buffer(now, bytes, tcp, probe);
+        match (&mut *self, tcp) {
+            (Self::Modern(end), EndTcp::Modern(tcp)) => end.write_to_buffer(now, bytes, tcp, probe),
+            (Self::Quic(end), EndTcp::Modern(tcp)) => end.write_to_buffer(bytes, tcp),
+            _ => {
+                self.write(now, bytes, tcp, probe);
+                bytes
+            }
         }
-        self.write(now, bytes, tcp, probe);
-        bytes
     }
 
     /// Whether space in a full send buffer has become free since the last call.
     pub fn take_writable(&mut self) -> bool {
-        if let Self::Modern(end) = self { end.take_writable() } else { false }
+        match self {
+            Self::Modern(end) => end.take_writable(),
+            Self::Quic(end) => end.take_writable(),
+            Self::Sender(_) | Self::Receiver(_) => false,
+        }
     }
 
     /// The application reads up to `max` bytes; returns how many. With QUIC and TCP of papers it
@@ -198,6 +205,25 @@ impl End {
                 u64::from(end.packets_in_order()) * u64::from(tcp.packet_bytes)
             }
             _ => 0,
+        }
+    }
+
+    /// Received bytes of the other end's application between two positions. With QUIC, they need
+    /// not be in order, because its streams do not wait for each other.
+    #[must_use]
+    pub fn received_between(&self, start: u64, end: u64, tcp: &EndTcp) -> u64 {
+        match self {
+            Self::Quic(quic) => quic.connection().received_between(start, end),
+            _ => self.received_bytes(tcp).clamp(start, end) - start,
+        }
+    }
+
+    /// Position after the last byte that [`End::received_between`] counts.
+    #[must_use]
+    pub fn received_end(&self, tcp: &EndTcp) -> u64 {
+        match self {
+            Self::Quic(quic) => quic.connection().received_end(),
+            _ => self.received_bytes(tcp),
         }
     }
 

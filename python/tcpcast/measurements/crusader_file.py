@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from tcpcast.errors import CaptureError
-from tcpcast.measurements.json_file import number, read_content, read_json, rows, table, text
+from tcpcast.json_file import number, read_content, read_json, rows, table, text
 from tcpcast.measurements.line_test import DOWN, UP, FlowGroup, LineTest
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from tcpcast.errors import CaptureError
-from tcpcast.measurements.json_file import number, read_json, rows, table, text
+from tcpcast.json_file import number, read_json, rows, table, text
 from tcpcast.measurements.line_test import (
     DOWN,
     STACKS,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tcpcast.captures.iperf3_log import read_iperf3
 from tcpcast.errors import CaptureError
-from tcpcast.measurements.json_file import read_content
+from tcpcast.json_file import read_content
 from tcpcast.measurements.line_test import DOWN, STACKS, UP, FlowGroup, LineTest
 
 if TYPE_CHECKING:

@@ -135,13 +135,14 @@ _SENDER_NOUNS = {
     "messages": "message flow",
     "ping": "ping",
     "stream": "stream",
+    "page": "browser",
 }
 
 
 def _senders_text(population: Population) -> str:
     if population.traffic.kind == "transfers":
         return _transfers_text(population.traffic)
-    return count_text(population.count, _SENDER_NOUNS[population.traffic.kind])
+    return count_text(population.users, _SENDER_NOUNS[population.traffic.kind])
 
 
 def _transfers_text(traffic: Transfers) -> str:

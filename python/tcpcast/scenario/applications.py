@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
+from tcpcast import units
+from tcpcast.scenario.routes import rest_delays_s
 from tcpcast.scenario.table import make_error_at
+from tcpcast.scenario.traffic import Pages
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,11 +29,15 @@ def find_application_errors(scenario: Scenario) -> Iterator[InitErrorDetails]:
 
 def _find_errors(group: Population) -> Iterator[tuple[tuple[str, str], str]]:
     tcp, traffic = group.tcp, group.traffic
+    if isinstance(traffic, Pages):
+        yield from _find_page_errors(group, traffic)
     reads, writes = (getattr(traffic, key, None) for key in ("reads", "writes"))
-    if tcp.notsent_lowat not in (None, "unlimited") and writes is None:
+    multiplexes = isinstance(traffic, Pages) and traffic.http == "2"
+    if tcp.notsent_lowat not in (None, "unlimited") and writes is None and not multiplexes:
         message = (
-            "requires traffic.writes, because it limits what an application writes; add "
-            'traffic.writes = { size = "100KB", gap = "0s" }, or leave this key out'
+            'requires traffic.writes, or a page with http = "2", because it limits what an '
+            'application writes; add traffic.writes = { size = "100KB", gap = "0s" }, or leave '
+            "this key out"
         )
         yield ("tcp", "notsent_lowat"), message
     for key, value in (("reads", reads), ("writes", writes)):
@@ -47,3 +55,28 @@ def _find_errors(group: Population) -> Iterator[tuple[tuple[str, str], str]]:
     if writes is not None and group.sends == "both":
         message = 'requires data in one direction; use sends = "server" or sends = "client"'
         yield ("traffic", "writes"), message
+
+
+def _find_page_errors(group: Population, traffic: Pages) -> Iterator[tuple[tuple[str, str], str]]:
+    tcp = group.tcp
+    if tcp.is_quic != (traffic.http == "3") or not tcp.is_modern:
+        stack, other = ("quic", "2") if traffic.http == "3" else ("linux-cubic", "3")
+        message = (
+            f'http = "{traffic.http}" does not run over {tcp.stack}; use tcp.stack = "{stack}"'
+        )
+        if tcp.is_modern:
+            message += f', or http = "{other}"'
+        yield ("traffic", "http"), message
+    if traffic.host_rtt and tcp.handshake in (None, "none"):
+        message = (
+            'requires connections that measure their round-trip time; add tcp.handshake = "tls13"'
+        )
+        yield ("traffic", "host_rtt"), message
+    least_s = group.rtt_s - 2 * min(rest_delays_s(group))
+    for host, rtt_s in traffic.host_rtt.items():
+        if rtt_s < least_s - 1e-9:
+            message = (
+                f"{host}: is less than the delays of the links of the class; use at least "
+                f'"{units.format_duration(math.ceil(least_s * 1e4) / 1e4)}"'
+            )
+            yield ("traffic", "host_rtt"), message

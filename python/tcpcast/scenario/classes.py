@@ -48,7 +48,7 @@ from tcpcast.scenario.traffic import (
 )
 
 COUNT_KEYS = {
-    "on-off": "sources",
+    **dict.fromkeys(("on-off", "page"), "sources"),
     **dict.fromkeys(("bulk", "requests", "messages", "ping", "stream"), "flows"),
 }
 """Key of the number of senders by kind of traffic."""
@@ -72,7 +72,7 @@ class UserClass(Table):
     sources: Count | None = Field(
         default=None,
         examples=[100],
-        description="number of on/off sources",
+        description="number of on/off sources or browsers",
     )
     flows: Count | None = Field(default=None, examples=[10], description="number of bulk flows")
     rtt: PositiveDuration | None = Field(
@@ -155,8 +155,8 @@ class UserClass(Table):
     def flow_count(self, sites: Mapping[str, Site]) -> int:
         """Return the number of senders, over all members of the site."""
         members = 1 if self.site is None else sites[self.site].count
-        count = self.sources if self.traffic.kind == "on-off" else self.flows
-        return (count or 0) * members
+        count = getattr(self, COUNT_KEYS.get(self.traffic.kind, "flows")) or 0
+        return count * getattr(self.traffic, "connections", 1) * members
 
 
 def _read_class_with_own_payload(
@@ -251,6 +251,11 @@ class Population:
         """Key of an application that reads or writes in steps; "" if it does all at once."""
         keys = (key for key in ("reads", "writes") if getattr(self.traffic, key, None) is not None)
         return next((f"traffic.{key}" for key in keys), "")
+
+    @property
+    def users(self) -> int:
+        """Number of browsers, or of senders of other traffic."""
+        return self.count // getattr(self.traffic, "connections", 1)
 
     @property
     def application_bps(self) -> float:
@@ -484,6 +489,7 @@ def make_population(user_class: UserClass, network: Network, tcp: Tcp) -> Popula
     else:
         count = getattr(user_class, COUNT_KEYS[traffic.kind]) or 0
         traffic = traffic.model_copy(update={"declared": count})
+        count *= getattr(traffic, "connections", 1)
     ingress, egress = user_class.ingress, user_class.egress
     packet = get_packet_bytes(user_class, network)
     rtt_s, there, back = network.rtt_and_delays_s(user_class.rtt, ingress, egress, packet)

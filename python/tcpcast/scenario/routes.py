@@ -14,7 +14,7 @@ from tcpcast.scenario.links import SENDER, NetworkLink
 from tcpcast.scenario.path import PathLink, PathView
 from tcpcast.scenario.return_path import RETURN
 from tcpcast.scenario.table import did_you_mean_text, make_error_at, prepend_location
-from tcpcast.scenario.traffic import Messages, Ping, Requests, Stream, Transfers
+from tcpcast.scenario.traffic import Messages, Pages, Ping, Requests, Stream, Transfers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -248,7 +248,7 @@ def _find_short_form_keys(scenario: Scenario) -> Errors:
 
 def _find_errors_of_routes(scenario: Scenario, entry: UserClass) -> Errors:
     links = scenario.links
-    if entry.sends is not None and isinstance(entry.traffic, Requests | Ping | Stream):
+    if entry.sends is not None and isinstance(entry.traffic, Requests | Ping | Stream | Pages):
         message = f"does not apply to {entry.traffic.kind}: both ends send; leave it out"
         yield make_error_at(message, "sends")
     if entry.site is not None and entry.site not in scenario.sites:

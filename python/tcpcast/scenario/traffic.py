@@ -1,4 +1,4 @@
-"""The traffic: on/off sources, bulk flows, transfers, requests, messages, pings, streams."""
+"""The traffic: on/off sources, bulk flows, transfers, requests, messages, streams, pages."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -35,6 +35,7 @@ from tcpcast.scenario.distributions import (
     reject_single_time,
 )
 from tcpcast.scenario.empirical import Empirical
+from tcpcast.scenario.pages import CONNECTIONS, PageRule
 from tcpcast.scenario.quantities import (
     BYTES_SCHEMA,
     PACKETS_SCHEMA,
@@ -54,6 +55,7 @@ from tcpcast.scenario.table import (
     Errors,
     Table,
     check_selecting_key,
+    did_you_mean_text,
     get_validation_context,
     make_error_at,
     make_key_error,
@@ -78,7 +80,7 @@ DISTRIBUTIONS = (
     "uniform",
     "empirical",
 )
-TRAFFIC_KINDS = ("on-off", "bulk", "transfers", "requests", "messages", "ping", "stream")
+TRAFFIC_KINDS = ("on-off", "bulk", "transfers", "requests", "messages", "ping", "stream", "page")
 
 Count = Annotated[int, *integer_annotation(1, MAX_SOURCES)]
 
@@ -663,11 +665,96 @@ class Stream(_Flows):
             yield make_error_at(message, "max_buffer")
 
 
-FlowTraffic = Requests | Messages | Ping | Stream
+def _read_http_version(value: object) -> object:
+    """Convert the numbers 1.1, 2 and 3 to the words that name them."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return f"{value:g}" if is_number else value
+
+
+class Pages(Table):
+    """Browsers that load a page again and again, with a pause after each load."""
+
+    elsewhere: ClassVar[Mapping[str, str]] = {
+        "flows": "a browser opens connections as the page needs them; use sources = 10 for ten "
+        "browsers",
+        "count": "unknown key; use sources",
+    }
+
+    kind: Literal["page"]
+    declared: Count | None = Field(
+        default=None, alias="sources", examples=[10], description="number of browsers"
+    )
+    objects: PageRule = Field(
+        examples=["median"],
+        description="objects of the page: the name of a packaged profile, of a HAR or CSV file, or "
+        "a list of tables",
+    )
+    http: Annotated[
+        Literal["1.1", "2", "3"], Choice("version of HTTP"), BeforeValidator(_read_http_version)
+    ] = Field(
+        default="2",
+        examples=["1.1"],
+        description="version of HTTP: 1.1 has six connections per host with one request at a time, "
+        "2 has one connection per host, and 3 has one QUIC connection per host; default 2",
+    )
+    order: Annotated[Literal["priority", "in-turn"], Choice("order of answers")] = Field(
+        default="priority",
+        examples=["in-turn"],
+        description="how a server shares a connection of HTTP/2 or 3: the most urgent answer "
+        "first, or frames of 16 KiB of all answers in turn",
+    )
+    connection: Annotated[Literal["new", "persistent"], Choice("kind of connection")] = Field(
+        default="new",
+        examples=["persistent"],
+        description="whether each load opens new connections, or uses those of earlier loads",
+    )
+    host_rtt: dict[str, PositiveDuration] = Field(
+        default={},
+        examples=[{"cdn": "10ms"}],
+        description="round-trip times to hosts of the page; default: that of the class",
+    )
+    server_time: TimeOrDistribution = Field(
+        default_factory=_zero_time,
+        examples=["20ms"],
+        description="time of the server for each answer, in addition to that of the object; "
+        "default 0s",
+    )
+    pause: TimeOrDistribution = Field(
+        default_factory=lambda: Constant[Duration].model_construct(
+            distribution="constant", value=1.0
+        ),
+        examples=[{"distribution": "exponential", "mean": "10s"}],
+        description="time from a complete page to the next load; default 1s",
+    )
+
+    @property
+    def hosts(self) -> list[str]:
+        """Hosts in the order in which the page first names them."""
+        return list(dict.fromkeys(item.host for item in self.objects))
+
+    @property
+    def connections(self) -> int:
+        """Largest number of connections of a browser."""
+        return CONNECTIONS[self.http] * len(self.hosts)
+
+    @property
+    def count(self) -> int:
+        """Number of connections of all browsers; 0 if classes set the numbers."""
+        return (self.declared or 0) * self.connections
+
+    def _find_errors(self) -> Errors:
+        for host in self.host_rtt:
+            if host not in self.hosts:
+                near = did_you_mean_text(host, self.hosts)
+                message = f"the page has no host {units.quote(host)}{near}; leave it out"
+                yield make_error_at(message, "host_rtt")
+
+
+FlowTraffic = Requests | Messages | Ping | Stream | Pages
 """Traffic that needs links with routes."""
 
 Traffic = Annotated[
-    OnOff | Bulk | Transfers | Requests | Messages | Ping | Stream,
+    OnOff | Bulk | Transfers | Requests | Messages | Ping | Stream | Pages,
     Field(discriminator="kind"),
     BeforeValidator(
         partial(check_selecting_key, key="kind", what="kind of traffic", words=TRAFFIC_KINDS)

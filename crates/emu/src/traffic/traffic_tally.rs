@@ -66,8 +66,8 @@ pub(super) enum TimeKind {
     Latency,
 }
 
-/// Number of kinds.
-const TIME_KINDS: u32 = 3;
+/// Number of kinds of the simulator; the others are those of pages.
+const TIME_KINDS: u32 = 6;
 
 /// Times and data packets of a file, by the clock of the links.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

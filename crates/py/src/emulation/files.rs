@@ -32,13 +32,14 @@ pub(super) struct IsolatedTransfers {
     pub count: u64,
 }
 
-/// What a source sends, and its start time if it sends no files.
+/// What a source sends, and its start time if it sends no files; `None` for pages, which sockets
+/// do not load.
 pub(super) fn flow_app(
     class: &FlowClassConfig,
     source: SimulatedSourceId,
     (seed, replication): (u64, u32),
     (payload, isolated): (NonZeroU32, IsolatedTransfers),
-) -> (FlowApp, Option<Nanos>) {
+) -> Option<(FlowApp, Option<Nanos>)> {
     let stream = |purpose| RandomStream::for_entity(seed, replication, source.index, purpose);
     let mut times = stream(StreamPurpose::OffTime);
     let mut sizes = stream(StreamPurpose::Size);
@@ -66,6 +67,7 @@ pub(super) fn flow_app(
             let exchanges = ExchangeGenerator(Box::new(next));
             FlowApp::Requests { exchanges, client: (first, fan_in) }
         }
+        FlowTraffic::Page(_) => return None,
         FlowTraffic::Stream(stream) => FlowApp::Stream(StreamConfig {
             segment_bytes: ((stream.rate_bps as f64 * stream.segment_s / 8.0).round() as u64)
                 .max(1),
@@ -89,7 +91,7 @@ pub(super) fn flow_app(
             FlowApp::Ping(MessageGenerator(Box::new(next)))
         }
     };
-    (app, start.map(seconds_to_nanos))
+    Some((app, start.map(seconds_to_nanos)))
 }
 
 /// Returns the files of a source and its use of connections. Packets contain up to `payload` bytes

@@ -33,7 +33,7 @@ impl NetworkBuilder {
     /// Equal routes of a source from its server, and from its client.
     pub fn add_routes(&mut self, class: usize, source: u32, member: u32) -> [Vec<RouteId>; 2] {
         // As with several sources, packets have an event at each link.
-        let user = RouteUser { class, source, member, sources: u32::MAX };
+        let user = RouteUser { class, source, member, host: 0, sources: u32::MAX };
         let (roles, headline) = (&mut self.roles, self.config.headline);
         let on_new = |network: &Network<PacketInTransit>, link, declared: usize| {
             roles.push(LinkRole {

@@ -84,7 +84,9 @@ impl TrafficDict {
             };
             let member = flow.place as u32 / class.flows.max(1);
             let payload = NonZeroU32::new(flow.payload).unwrap_or(NonZeroU32::MIN);
-            let (app, start) = flow_app(&class, source, draws, (payload, isolated));
+            let Some((app, start)) = flow_app(&class, source, draws, (payload, isolated)) else {
+                return Err(PyValueError::new_err("sockets do not load pages"));
+            };
             let FlowClassConfig { dscp, ref traffic, .. } = class;
             flows.push(FlowConfig {
                 class: flow.class as u16,

@@ -174,6 +174,120 @@ pub struct StreamTraffic {
     pub stop: Option<f64>,
 }
 
+/// An object of a page.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PageObject {
+    /// Bytes of the answer and of the request, headers of HTTP included; at least 1.
+    pub bytes: u64,
+    /// Bytes of the request.
+    pub request: u64,
+    /// Number of the host.
+    pub host: usize,
+    /// Number of an earlier object in which this one is found; `None` if it is requested at once.
+    pub parent: Option<u32>,
+    /// Bytes of the parent with which this object is found.
+    pub found_at: u64,
+    /// Time from then to the request, in seconds.
+    pub delay_s: f64,
+    /// Time from the request to the answer at the server, in seconds.
+    pub server_time_s: f64,
+    /// Urgency from 0, the most urgent, to 7 (RFC 9218).
+    pub urgency: u8,
+}
+
+/// A page.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(try_from = "Vec<PageObject>")]
+pub struct Page {
+    /// Objects; the first one is the document.
+    pub objects: Vec<PageObject>,
+    /// Objects found in each object, in the order in which they are found.
+    pub children: Vec<Vec<u32>>,
+}
+
+impl TryFrom<Vec<PageObject>> for Page {
+    type Error = String;
+
+    fn try_from(objects: Vec<PageObject>) -> Result<Self, String> {
+        let mut children = vec![Vec::new(); objects.len()];
+        for (index, object) in (0_u32..).zip(&objects) {
+            if object.bytes == 0 || object.request == 0 {
+                return Err(format!("object {index} has no bytes"));
+            }
+            if let Some(parent) = object.parent {
+                let parent_object = objects.get(parent as usize).filter(|_| parent < index);
+                if parent_object.is_none_or(|parent| object.found_at > parent.bytes) {
+                    return Err(format!("the parent of object {index} is not an earlier object"));
+                }
+                children[parent as usize].push(index);
+            }
+        }
+        for found in &mut children {
+            found.sort_by_key(|index: &u32| objects[*index as usize].found_at);
+        }
+        Ok(Self { objects, children })
+    }
+}
+
+/// A host of pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PageHost {
+    /// Delay behind the last link of the route from the host.
+    #[serde(rename = "delay_ns")]
+    pub delay: Nanos,
+    /// Delay behind the last link of the way back.
+    #[serde(rename = "back_delay_ns")]
+    pub back_delay: Nanos,
+}
+
+/// Order in which a server writes answers to one connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum AnswerOrder {
+    /// The most urgent answer first, answers of equal urgency one after the other.
+    Priority,
+    /// Frames of all answers in turn.
+    InTurn,
+}
+
+/// Browsers that load pages.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PageTraffic {
+    /// Pages; each load draws one of them.
+    #[serde(deserialize_with = "crate::traffic::deserialize_non_empty")]
+    pub pages: Vec<Page>,
+    /// Hosts.
+    #[serde(deserialize_with = "crate::traffic::deserialize_non_empty")]
+    pub hosts: Vec<PageHost>,
+    /// Connections of a browser to each host.
+    pub connections_per_host: NonZeroU32,
+    /// Whether a connection carries several requests at once: HTTP/2 and HTTP/3.
+    pub multiplexes: bool,
+    /// Order of the answers on such a connection.
+    pub order: AnswerOrder,
+    /// Whether connections stay open between pages.
+    pub persistent: bool,
+    /// Further time from a request to its answer at the server, in seconds.
+    pub server_time: Distribution,
+    /// Time from a complete page to the next one, in seconds.
+    pub pause: Distribution,
+    /// Start times of the browsers, in seconds.
+    pub start: BulkStartTimes,
+    /// Stop time in seconds.
+    pub stop: Option<f64>,
+}
+
+impl PageTraffic {
+    /// Connections of a browser.
+    #[must_use]
+    pub fn connections(&self) -> usize {
+        self.hosts.len() * self.connections_per_host.get() as usize
+    }
+}
+
 /// Time between two reads of an application.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -219,11 +333,36 @@ pub enum FlowTraffic {
     Ping(PingTraffic),
     /// Segments for a player.
     Stream(StreamTraffic),
+    /// Pages of browsers; the sources of a browser are its connections.
+    Page(PageTraffic),
     /// Files in one direction.
     Files(Traffic),
 }
 
 impl FlowTraffic {
+    /// Consecutive sources that form one user.
+    #[must_use]
+    pub fn sources_per_user(&self) -> usize {
+        match self {
+            Self::Requests(requests) => requests.fan_in.get() as usize,
+            Self::Page(page) => page.connections(),
+            _ => 1,
+        }
+    }
+
+    /// Whether the sources of a user share the links that exist once per source.
+    pub(crate) fn shares_links(&self) -> bool {
+        matches!(self, Self::Page(_))
+    }
+
+    /// Host of the server of a source that is at `in_user` of its user; 0 if there is only one.
+    pub(crate) fn host_of(&self, in_user: usize) -> usize {
+        match self {
+            Self::Page(page) => in_user / page.connections_per_host.get() as usize,
+            _ => 0,
+        }
+    }
+
     /// Stop time in seconds.
     #[must_use]
     pub fn stop_time(&self) -> Option<f64> {
@@ -232,6 +371,7 @@ impl FlowTraffic {
             | Self::Messages(MessageTraffic { stop, .. })
             | Self::Ping(PingTraffic { stop, .. })
             | Self::Stream(StreamTraffic { stop, .. })
+            | Self::Page(PageTraffic { stop, .. })
             | Self::Files(Traffic::Bulk { stop, .. }) => *stop,
             Self::Files(_) => None,
         }
@@ -313,6 +453,28 @@ pub struct FlowClassConfig {
 }
 
 impl FlowClassConfig {
+    /// Delays behind the last link of a route and of a way back, for a host of the class.
+    pub(crate) fn rest_delays(&self, host: usize) -> [Nanos; 2] {
+        match &self.traffic {
+            FlowTraffic::Page(page) => {
+                let PageHost { delay, back_delay } = page.hosts[host];
+                [delay, back_delay]
+            }
+            _ => [self.delay, self.back_delay],
+        }
+    }
+
+    /// Sources that share a link that exists once per source.
+    pub(crate) fn sources_per_link(&self) -> u32 {
+        let shares = self.traffic.shares_links();
+        if shares { self.traffic.sources_per_user() as u32 } else { 1 }
+    }
+
+    /// Number of hosts with delays of their own.
+    pub(crate) fn host_count(&self) -> usize {
+        if let FlowTraffic::Page(page) = &self.traffic { page.hosts.len() } else { 1 }
+    }
+
     /// Identifies the host of the client of a source, which belongs to a member of the site.
     #[must_use]
     pub fn client_host(&self, source: u32, member: u32) -> u32 {

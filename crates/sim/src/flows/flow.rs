@@ -119,6 +119,8 @@ pub(crate) struct FlowClass {
     pub traffic: FlowTraffic,
     pub reading: Option<ReadingConfig>,
     pub writing: Option<WritingConfig>,
+    /// Whether the application of a sender waits for space in the send buffer.
+    pub waits_for_space: bool,
     /// TCP of each end.
     tcp: Option<[EndTcp; 2]>,
     /// Whether the network notifies senders of each loss instantaneously.
@@ -169,6 +171,7 @@ impl FlowClass {
             traffic: class.traffic.clone(),
             reading: class.reading.clone(),
             writing: class.writing.clone(),
+            waits_for_space: waits_for_space(class),
             tcp,
             has_loss_feedback: matches!(
                 &class.tcp,
@@ -255,10 +258,17 @@ impl FlowClass {
     }
 }
 
+/// Whether the application of a sender waits for space in the send buffer.
+fn waits_for_space(class: &FlowClassConfig) -> bool {
+    matches!(&class.traffic, FlowTraffic::Page(page) if page.multiplexes) || class.writing.is_some()
+}
+
 /// Ends whose packets count as data.
 pub(crate) fn data_ends(class: &FlowClassConfig) -> [bool; 2] {
     match (&class.traffic, class.sends) {
-        (FlowTraffic::Requests(_) | FlowTraffic::Stream(_), _) => [true, false],
+        (FlowTraffic::Requests(_) | FlowTraffic::Stream(_) | FlowTraffic::Page(_), _) => {
+            [true, false]
+        }
         (FlowTraffic::Ping(_), _) | (_, SendingEnds::Both) => [true, true],
         (_, SendingEnds::Server) => [true, false],
         (_, SendingEnds::Client) => [false, true],
@@ -269,7 +279,10 @@ pub(crate) fn data_ends(class: &FlowClassConfig) -> [bool; 2] {
 /// sender for the acknowledgement, or both ends.
 pub(crate) fn delayed_ends(class: &FlowClassConfig) -> [bool; 2] {
     let ends = data_ends(class);
-    let has_requests = matches!(class.traffic, FlowTraffic::Requests(_) | FlowTraffic::Stream(_));
+    let has_requests = matches!(
+        class.traffic,
+        FlowTraffic::Requests(_) | FlowTraffic::Stream(_) | FlowTraffic::Page(_)
+    );
     [SERVER, CLIENT]
         .map(|end| class.host_noise > 0 && (has_requests || ends[SERVER + CLIENT - end]))
 }
@@ -282,7 +295,7 @@ fn tcp_of_end(
     simultaneous: bool,
 ) -> ModernTcpConfig {
     let sends = data_ends(class);
-    if class.writing.is_none() || !sends[end] {
+    if !waits_for_space(class) || !sends[end] {
         tcp.stack.socket = None;
     }
     let receiving = &mut tcp.stack.receiving;

@@ -276,7 +276,7 @@ impl FlowSimulation {
             if sink.burst.is_some() {
                 sink.send_burst();
             }
-            is_writable = class.writing.is_some() && endpoint.take_writable();
+            is_writable = class.waits_for_space && endpoint.take_writable();
         }
         let class = class_of(&state.record);
         state.ends[end].set_timers(&mut self.timers, flow, end, &self.wire, class);

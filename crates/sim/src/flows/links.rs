@@ -49,6 +49,8 @@ pub struct RouteUser {
     pub source: u32,
     /// Member of the site of the class.
     pub member: u32,
+    /// Number of the host of the server; 0 if the class has one host.
+    pub host: usize,
     /// Number of sources that share the routes.
     pub sources: u32,
 }
@@ -62,7 +64,7 @@ pub struct NetworkLinks {
     link_classes: Vec<(usize, usize)>,
     /// Instances of each configured link, by source or member.
     instances: Vec<Vec<Option<LinkId>>>,
-    /// Route sets by class and member; by source if a route has a link of each sender.
+    /// Route sets by class, member and host; by source if a route has a link of each sender.
     sets: Vec<RouteSet>,
     set_of_member: Vec<Vec<Option<u32>>>,
     /// Fluid cross traffic by configured link.
@@ -138,7 +140,9 @@ impl NetworkLinks {
         mut on_new: impl FnMut(&Network<T>, LinkId, usize),
     ) -> u32 {
         let own = self.has_sender_links(user.class);
-        let key = if own { user.source } else { user.member } as usize;
+        let hosts = self.config.classes[user.class].host_count();
+        let place = if own { user.source } else { user.member };
+        let key = place as usize * hosts + user.host;
         let sets = &mut self.set_of_member[user.class];
         if sets.len() <= key {
             sets.resize(key + 1, None);
@@ -146,7 +150,8 @@ impl NetworkLinks {
         if let Some(index) = sets[key] {
             return index;
         }
-        let user = RouteUser { sources: if own { 1 } else { user.sources }, ..user };
+        let alone = self.config.classes[user.class].sources_per_link();
+        let user = RouteUser { sources: if own { alone } else { user.sources }, ..user };
         let config = Arc::clone(&self.config);
         let class = &config.classes[user.class];
         let mut add = |routes: &[Vec<usize>], delay: Nanos| -> Vec<RouteId> {
@@ -157,7 +162,8 @@ impl NetworkLinks {
             };
             routes.iter().map(add_route).collect()
         };
-        let both = [add(&class.routes, class.delay), add(&class.back, class.back_delay)];
+        let [delay, back_delay] = class.rest_delays(user.host);
+        let both = [add(&class.routes, delay), add(&class.back, back_delay)];
         self.sets.push(RouteSet(both));
         let index = self.sets.len() as u32 - 1;
         self.set_of_member[user.class][key] = Some(index);

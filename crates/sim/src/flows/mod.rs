@@ -27,9 +27,10 @@ mod wait_groups;
 mod wire;
 
 pub use config::{
-    CrossStreamConfig, FlowClassConfig, FlowTcp, FlowTraffic, LinkChangeConfig, LinkInstances,
-    MessageTraffic, NetworkConfig, NetworkLinkConfig, PingTraffic, ReadPause, ReadingConfig,
-    RequestTraffic, SendingEnds, SiteConfig, StreamTraffic, TimedChange, WritingConfig,
+    AnswerOrder, CrossStreamConfig, FlowClassConfig, FlowTcp, FlowTraffic, LinkChangeConfig,
+    LinkInstances, MessageTraffic, NetworkConfig, NetworkLinkConfig, Page, PageHost, PageObject,
+    PageTraffic, PingTraffic, ReadPause, ReadingConfig, RequestTraffic, SendingEnds, SiteConfig,
+    StreamTraffic, TimedChange, WritingConfig,
 };
 
 pub use links::{NetworkLinks, RouteSet, RouteUser};
@@ -156,6 +157,8 @@ pub struct FlowSimulation {
     /// Sums at the end of the warm-up.
     before: counters::SumsBefore,
     missing_record: SourceRecord,
+    /// Memory for the objects of a page that an event concerns, with received bytes.
+    page_news: Vec<(u32, u64)>,
     /// Memory for segments that are sent.
     segment: Segment,
 }

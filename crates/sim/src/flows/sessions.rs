@@ -1,5 +1,6 @@
 //! Start and end of files and endless flows.
 
+use super::apps::AppState;
 use super::config::FlowTraffic;
 use super::parcel::{CLIENT, SERVER};
 use super::{FlowSimulation, FlowTimer};
@@ -43,6 +44,7 @@ impl FlowSimulation {
             FlowTraffic::Files(Traffic::Transfers { .. } | Traffic::Arrivals { .. }) => (),
             FlowTraffic::Requests(_) => self.begin_requests(flow),
             FlowTraffic::Stream(_) => self.begin_stream(flow),
+            FlowTraffic::Page(_) => self.begin_page(flow),
             FlowTraffic::Messages(_) => {
                 let sends = self.classes[class].sends;
                 for end in [SERVER, CLIENT].into_iter().filter(|end| sends[*end]) {
@@ -124,6 +126,12 @@ impl FlowSimulation {
     #[inline(never)]
     pub(super) fn on_opened(&mut self, flow: usize, end: usize) {
         let state = &mut self.flows[flow];
+        if matches!(state.app, AppState::Page(_)) {
+            if end == CLIENT {
+                self.on_page_connection_open(flow);
+            }
+            return;
+        }
         let class = &self.classes[state.record.class()];
         let is_file = matches!(class.traffic, FlowTraffic::Files(_));
         let closes = class.traffic_closes();

@@ -1,7 +1,7 @@
 //! Setup of a run: flows, their routes, and their first events.
 
 use super::apps::AppState;
-use super::config::{FlowTraffic, LinkInstances, NetworkConfig};
+use super::config::{FlowTraffic, LinkInstances, NetworkConfig, PageTraffic, RequestTraffic};
 use super::flow::{Flow, FlowClass, delayed_ends};
 use super::links::{NetworkLinks, RouteUser};
 use super::parcel::SERVER;
@@ -82,6 +82,7 @@ impl FlowSimulation {
             has_all_flows: false,
             before: counters::SumsBefore::new(config),
             missing_record: SourceRecord::default(),
+            page_news: Vec::new(),
             segment: Segment::default(),
             config: Arc::clone(config),
         };
@@ -136,10 +137,14 @@ impl FlowSimulation {
         } else {
             of_class.member_of(index)
         };
+        let in_class = index - of_class.first;
+        let in_user = in_class % of_class.traffic.sources_per_user();
         let user = RouteUser {
             class,
-            source: index as u32,
+            // The connections of a browser share the links of its own.
+            source: if of_class.traffic.shares_links() { index - in_user } else { index } as u32,
             member,
+            host: of_class.traffic.host_of(in_user),
             // Further transfers may share the routes.
             sources: if is_arrival { u32::MAX } else { of_class.flows.max(1) },
         };
@@ -163,13 +168,22 @@ impl FlowSimulation {
         let stream = |purpose| RandomStream::for_entity(seed, self.replication, number, purpose);
         let is_traced = self.config.probes.traced.contains(&number);
         let record = SourceRecord::new(class as u16, of_class.packet_bytes, is_traced);
-        let in_class = index - of_class.first;
         let stepped =
             of_class.has_stepped_application().then(|| stream(StreamPurpose::Application));
         let app = AppState::new(&of_class.traffic, index, in_class, stepped);
         let wanted = of_class.first_wanted_bytes();
-        let streams = [StreamPurpose::OffTime, StreamPurpose::Size, StreamPurpose::Connection];
-        let flow = Flow::new(record, routes, route_set, streams.map(stream), app);
+        // The random numbers of users do not depend on the connections that each of them has.
+        let user = (of_class.first + in_class / of_class.traffic.sources_per_user()) as u32;
+        let of_user = |purpose| match of_class.traffic {
+            FlowTraffic::Page(_) => RandomStream::for_entity(seed, self.replication, user, purpose),
+            _ => stream(purpose),
+        };
+        let streams = [
+            of_user(StreamPurpose::OffTime),
+            of_user(StreamPurpose::Size),
+            stream(StreamPurpose::Connection),
+        ];
+        let flow = Flow::new(record, routes, route_set, streams, app);
         self.flows.push(Flow { wanted, ..flow });
         self.wire.seen.push(0);
         let class = &self.config.classes[class];
@@ -238,10 +252,11 @@ impl FlowTraffic {
     /// source starts it, or if the traffic is files.
     pub fn draw_start_time(&self, in_class: usize, stream: &mut RandomStream) -> Option<f64> {
         match self {
-            Self::Requests(requests) => {
-                let fan_in = requests.fan_in.get() as usize;
-                let is_first = in_class % fan_in == 0;
-                is_first.then(|| requests.start.start_time(in_class / fan_in, stream))
+            Self::Requests(RequestTraffic { start, .. })
+            | Self::Page(PageTraffic { start, .. }) => {
+                let sources = self.sources_per_user();
+                let is_first = in_class % sources == 0;
+                is_first.then(|| start.start_time(in_class / sources, stream))
             }
             Self::Messages(messages) => Some(messages.start.start_time(in_class, stream)),
             Self::Ping(ping) => Some(ping.start.start_time(in_class, stream)),

@@ -147,6 +147,10 @@ cells! {
     StalledPlay = "stalled_play_ns",
     /// Time for which streams played.
     Played = "played_ns",
+    /// Complete pages.
+    Pages = "pages",
+    /// Times of these pages: first request wanted to last byte of all objects.
+    PageTime = "page_time_ns",
 }
 
 cells! {

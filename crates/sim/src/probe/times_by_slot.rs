@@ -11,10 +11,17 @@ pub enum TimeKind {
     Delay,
     /// Time of a request or of a segment of a stream.
     Latency,
+    /// Time of a page with all its objects.
+    Page,
+    /// Time from the start of a page to the first byte of its document.
+    FirstByte,
+    /// Time from the start of a page to the whole document.
+    FirstObject,
 }
 
 /// Names of the kinds, in the order of [`TimeKind`].
-pub const TIME_KINDS: [&str; 3] = ["rtt", "delay", "latency"];
+pub const TIME_KINDS: [&str; 6] =
+    ["rtt", "delay", "latency", "page_time", "first_byte", "first_object"];
 
 /// 32 equal buckets per power of two, for a resolution of 1.6 to 3.1 %.
 const BUCKET_BITS: u32 = 5;

@@ -198,6 +198,20 @@ impl QuicConnection {
         self.received.next_expected()
     }
 
+    /// Received bytes of the stream of the other end between two positions.
+    #[must_use]
+    pub fn received_between(&self, start: u64, end: u64) -> u64 {
+        let in_order = self.received.next_expected().clamp(start, end) - start;
+        let held = self.received.held_blocks().iter();
+        in_order + held.map(|b| b.end.clamp(start, end) - b.start.clamp(start, end)).sum::<u64>()
+    }
+
+    /// Position after the last received byte of the stream of the other end.
+    #[must_use]
+    pub fn received_end(&self) -> u64 {
+        self.received.held_blocks().last().map_or(self.received.next_expected(), |last| last.end)
+    }
+
     /// Smoothed round-trip time, if it was measured.
     #[must_use]
     pub fn smoothed_rtt(&self) -> Option<Nanos> {
@@ -694,7 +708,7 @@ impl QuicConnection {
             self.congestion.pacer.stop_waiting();
         }
         if !has_frames {
-            if space == Space::Application {
+            if space == Space::Application && !self.stream.expects_more() {
                 self.congestion.set_app_limited(true);
             }
             return false;

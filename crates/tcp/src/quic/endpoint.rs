@@ -27,6 +27,8 @@ pub struct QuicEndpoint {
     /// Acknowledged packets of all connections.
     acked: u64,
     size: u32,
+    /// Whether the application waits until it may write more.
+    waits_for_space: bool,
     datagram: Datagram,
 }
 
@@ -48,6 +50,7 @@ impl QuicEndpoint {
             is_recovering: false,
             acked: 0,
             size: 0,
+            waits_for_space: false,
             datagram: Datagram::default(),
         };
         end.open(now, tcp);
@@ -57,7 +60,7 @@ impl QuicEndpoint {
     /// Starts a new connection in the same memory; the number of acknowledged packets continues.
     pub fn restart(&mut self, now: Nanos, seed: u64, tcp: &ModernTcpConfig, rules: &QuicRules) {
         self.connection.restart(now, seed, tcp.handshake, &tcp.stack, rules);
-        (self.is_recovering, self.size) = (false, 0);
+        (self.is_recovering, self.size, self.waits_for_space) = (false, 0, false);
         self.open(now, tcp);
     }
 
@@ -95,6 +98,25 @@ impl QuicEndpoint {
         let packets = u32::try_from(packets).unwrap_or(u32::MAX);
         self.size = self.size.saturating_add(packets).min(u32::MAX - 1);
         self.connection.stream.write(bytes);
+    }
+
+    /// The application writes up to `bytes`, and waits if not all are accepted. Two datagrams of
+    /// unsent data are enough: implementations select a stream when they build a packet.
+    pub fn write_to_buffer(&mut self, bytes: u64, tcp: &ModernTcpConfig) -> u64 {
+        let stream = &mut self.connection.stream;
+        let datagram = u64::from(tcp.stack.mss);
+        let accepted = bytes.min((2 * datagram).saturating_sub(stream.unsent_bytes()));
+        self.waits_for_space = accepted < bytes;
+        stream.expect_more(if self.waits_for_space { datagram } else { 0 });
+        self.write(accepted, tcp);
+        accepted
+    }
+
+    /// Whether an application that waits may write again.
+    pub fn take_writable(&mut self) -> bool {
+        let is_writable = self.waits_for_space && !self.connection.stream.has_full_chunk();
+        self.waits_for_space &= !is_writable;
+        is_writable
     }
 
     /// The application has gone: nothing more is sent except acknowledgements.

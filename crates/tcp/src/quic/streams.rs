@@ -21,6 +21,9 @@ pub(super) struct SendStream {
     next: u64,
     /// Limit by flow control.
     limit: u64,
+    /// Bytes of a full chunk if the application is about to write more, so that a smaller chunk
+    /// waits; otherwise 0.
+    full_chunk: u64,
     lost: RangeSet,
     acked: RangeSet,
     /// First unacknowledged byte.
@@ -37,11 +40,32 @@ impl SendStream {
         self.acked.clear();
         self.ends.clear();
         (self.written, self.next, self.limit, self.una) = (0, 0, limit, 0);
-        self.acked_packets = 0;
+        (self.acked_packets, self.full_chunk) = (0, 0);
     }
 
     pub fn write(&mut self, bytes: u64) {
         self.written += bytes;
+    }
+
+    /// Bytes written and never sent.
+    pub fn unsent_bytes(&self) -> u64 {
+        self.written - self.next
+    }
+
+    /// Chunks of less than `full` bytes wait, because the application is about to write more; 0 if
+    /// it is not.
+    pub fn expect_more(&mut self, full: u64) {
+        self.full_chunk = full;
+    }
+
+    /// Whether the application is about to write more.
+    pub fn expects_more(&self) -> bool {
+        self.full_chunk > 0
+    }
+
+    /// Whether there is a full chunk of unsent data.
+    pub fn has_full_chunk(&self) -> bool {
+        self.unsent_bytes() >= self.full_chunk.max(1)
     }
 
     /// The receiver accepts `limit` bytes.
@@ -58,7 +82,9 @@ impl SendStream {
     /// Whether data can be sent that was never sent.
     #[inline]
     pub fn has_new_data(&self) -> bool {
+        // Flow control may end within a chunk.
         self.next < self.written.min(self.limit)
+            && (self.full_chunk == 0 || self.has_full_chunk() || self.limit <= self.written)
     }
 
     /// Whether the receiver has acknowledged everything.
@@ -84,6 +110,9 @@ impl SendStream {
             let earlier = self.ends.partition_point(|end| *end <= chunk.start);
             let number = self.acked_packets + earlier as u32 + 1;
             return Some(ChunkToSend { chunk, number, is_retransmission: true });
+        }
+        if !self.has_new_data() {
+            return None;
         }
         let len = self.written.min(self.limit).saturating_sub(self.next).min(u64::from(max)) as u32;
         if len == 0 {
@@ -176,6 +205,25 @@ mod tests {
         assert_eq!(stream.acked_and_sent_packets(), (3, 4));
         assert_eq!(stream.on_acked(Chunk { start: 3000, len: 2000 }), 1);
         assert!(stream.is_acknowledged() && !stream.has_data());
+    }
+
+    #[test]
+    fn short_chunks_wait_for_an_application_that_writes_more() {
+        let mut stream = SendStream::default();
+        stream.restart(10_000);
+        stream.expect_more(1000);
+        stream.write(1500);
+        assert_eq!(stream.take_chunk(1000).unwrap().chunk.len, 1000);
+        assert!(!stream.has_data() && stream.take_chunk(1000).is_none());
+        stream.write(600);
+        assert_eq!(stream.take_chunk(1000).unwrap().chunk, Chunk { start: 1000, len: 1000 });
+        stream.expect_more(0);
+        assert_eq!(stream.take_chunk(1000).unwrap().chunk, Chunk { start: 2000, len: 100 });
+        // Flow control may end within a chunk.
+        stream.expect_more(1000);
+        stream.write(8300);
+        while stream.take_chunk(1000).is_some() {}
+        assert_eq!((stream.next, stream.written), (10_000, 10_400));
     }
 
     #[test]

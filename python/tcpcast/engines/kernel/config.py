@@ -332,6 +332,11 @@ def _find_unsupported_features(scenario: Scenario) -> Iterator[NotApplicable]:
 
 def _find_unsupported_traffic(scenario: Scenario, group: Population) -> Iterator[NotApplicable]:
     traffic, where = group.traffic, f"class.{group.name}"
+    if traffic.kind == "page":
+        yield NotApplicable(
+            "traffic.kind: engine kernel has no browser that loads pages; use engine packet, or "
+            'kind = "requests"'
+        )
     if group.sends == "both" and traffic.kind not in ("messages", "ping", "requests", "stream"):
         yield NotApplicable(
             f"{where}.sends: engine kernel sends files in one direction per class; use two "

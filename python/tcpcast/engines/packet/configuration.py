@@ -22,6 +22,7 @@ from tcpcast.scenario.classes import get_ack_bytes
 from tcpcast.scenario.distributions import Distribution
 from tcpcast.scenario.loss import RestOfRound
 from tcpcast.scenario.modern_stacks import EXTERNAL_BASE, MODERN_STACKS, NEWEST_MEASURED_KERNEL
+from tcpcast.scenario.pages import CONNECTIONS, sort_objects
 from tcpcast.scenario.queue import FairQueue
 from tcpcast.scenario.quic import QUIC_STACKS
 from tcpcast.scenario.rate import TokenBucket
@@ -29,6 +30,7 @@ from tcpcast.scenario.traffic import (
     READ_BYTES_AT_RATE,
     Bulk,
     Messages,
+    Pages,
     Ping,
     Reading,
     Requests,
@@ -249,7 +251,7 @@ def _routed_class_config(
         "tso": group.tcp.tso == "auto",
         "gro": group.tcp.gro is not False,
         "sends": group.sends,
-        "traffic": _routed_traffic_config(group, start),
+        "traffic": _routed_traffic_config(group, start, (delay_ns, back_ns)),
         "reading": _reading_config(group),
         "writing": _writing_config(group),
         "tcp": None if is_without_tcp(group) else _routed_tcp_config(group),
@@ -265,7 +267,9 @@ def _routed_tcp_config(group: Population) -> Config:
     return {"modern": config["modern"]} if group.tcp.is_modern else {"packets": config}
 
 
-def _routed_traffic_config(group: Population, start: tuple[float, float] | None) -> Config:
+def _routed_traffic_config(
+    group: Population, start: tuple[float, float] | None, delays_ns: tuple[int, int]
+) -> Config:
     traffic = group.traffic
     config: Config
     match traffic:
@@ -285,9 +289,48 @@ def _routed_traffic_config(group: Population, start: tuple[float, float] | None)
                 "start_buffer_s": traffic.start_buffer,
                 "max_buffer_s": traffic.max_buffer,
             }
+        case Pages():
+            config = _page_config(group, traffic, delays_ns)
         case _:
             return {"files": traffic_config(group, start)}
     return {traffic.kind: config | _start_and_stop_config(group)}
+
+
+def _page_config(group: Population, traffic: Pages, delays_ns: tuple[int, int]) -> Config:
+    hosts, ordered = traffic.hosts, sort_objects(traffic.objects)
+    longer_ns = [
+        to_nanoseconds((traffic.host_rtt.get(host, group.rtt_s) - group.rtt_s) / 2)
+        for host in hosts
+    ]
+    return {
+        "pages": [
+            [
+                {
+                    "bytes": item.size,
+                    "request": item.request,
+                    "host": hosts.index(item.host),
+                    "parent": parent,
+                    "found_at": (
+                        0 if parent is None else math.ceil(item.found * ordered[parent][0].size)
+                    ),
+                    "delay_s": item.delay,
+                    "server_time_s": item.server_time,
+                    "urgency": item.priority,
+                }
+                for item, parent in ordered
+            ]
+        ],
+        "hosts": [
+            {"delay_ns": max(0, delays_ns[0] + ns), "back_delay_ns": max(0, delays_ns[1] + ns)}
+            for ns in longer_ns
+        ],
+        "connections_per_host": CONNECTIONS[traffic.http],
+        "multiplexes": traffic.http != "1.1",
+        "order": traffic.order,
+        "persistent": traffic.connection == "persistent",
+        "server_time": traffic.server_time.parameters(),
+        "pause": traffic.pause.parameters(),
+    }
 
 
 def _reading_config(group: Population) -> Config | None:
@@ -435,7 +478,8 @@ def _tcp_config(group: Population) -> Config:
             ),
             "socket_buffers": _socket_buffers_config(tcp),
             "socket": _socket_config(group),
-            "nodelay": bool(tcp.nodelay),
+            # Browsers and web servers set TCP_NODELAY.
+            "nodelay": bool(tcp.nodelay) or isinstance(group.traffic, Pages),
             "virtual_flows": tcp.virtual_flows or 1,
             "certificate": tcp.certificate,
             "quic": _quic_config(group) if tcp.is_quic else None,
@@ -489,8 +533,9 @@ def _socket_buffers_config(tcp: Tcp) -> str | Config:
 
 
 def _socket_config(group: Population) -> Config | None:
-    """Return the options of a socket whose application writes in chunks."""
-    if group.stepped_key and getattr(group.traffic, "writes", None) is not None:
+    """Return the options of a socket whose application waits for space in the send buffer."""
+    multiplexes = isinstance(group.traffic, Pages) and group.traffic.http == "2"
+    if multiplexes or getattr(group.traffic, "writes", None) is not None:
         lowat = group.tcp.notsent_lowat
         return {
             "send_buffer": group.tcp.max_send_memory_bytes,

@@ -28,8 +28,8 @@ from tcpcast.latency_under_load import TRIMMED_SHARE, rpm_of_means
 from tcpcast.metrics import (
     CLASS_METRICS,
     METRICS,
-    PERCENTAGES,
     PERCENTILE_TIMES,
+    PERCENTILES,
     sort_metrics,
 )
 from tcpcast.scenario.return_path import RETURN
@@ -232,9 +232,9 @@ def estimate_class_metrics(
         chosen = [place * len(_native.TIME_KINDS) + at for place in selected]
         # Times of different kinds, such as one-way delays and RTTs of pings, are not mixed.
         is_mixed = len(kinds & set(PERCENTILE_TIMES[kind][1])) > 1
-        percentiles = estimate_time_percentiles(() if is_mixed else times, chosen, PERCENTAGES)
-        names = [f"{kind}_p{percent}_s" for percent in PERCENTAGES]
-        special |= dict(zip(names, percentiles, strict=True))
+        wanted = {name: percent for name, (of, percent) in PERCENTILES.items() if of == kind}
+        found = estimate_time_percentiles(() if is_mixed else times, chosen, [*wanted.values()])
+        special |= dict(zip(wanted, found, strict=True))
     of_messages = [place for place in selected if place not in with_tcp]
     pairs = [n for n, (_, place) in enumerate(units.link_classes) if place in of_messages]
     lost = np.sum([units.on_link(name, pairs) for name in DROP_COUNTERS], axis=0)

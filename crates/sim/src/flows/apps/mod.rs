@@ -1,6 +1,7 @@
 //! Applications other than files, one file per kind.
 
 mod messages;
+mod pages;
 mod requests;
 mod stepped;
 mod stream;
@@ -8,6 +9,7 @@ mod stream;
 use super::FlowSimulation;
 use super::config::FlowTraffic;
 use crate::random::RandomStream;
+use pages::PageState;
 use requests::RequestState;
 use stepped::SteppedState;
 use stream::StreamState;
@@ -28,6 +30,8 @@ pub(crate) enum AppState {
     Stepped(Box<SteppedState>),
     /// Segments for a player.
     Stream(StreamState),
+    /// A connection of a browser.
+    Page(Box<PageState>),
 }
 
 impl AppState {
@@ -42,13 +46,12 @@ impl AppState {
         if let Some(draws) = stepped {
             return Self::Stepped(Box::new(SteppedState::new(draws)));
         }
+        let first = flow - in_class % traffic.sources_per_user();
         match traffic {
             FlowTraffic::Files(_) => Self::Files,
             FlowTraffic::Messages(_) | FlowTraffic::Ping(_) => Self::Messages { stopped: false },
-            FlowTraffic::Requests(requests) => {
-                let fan_in = requests.fan_in.get() as usize;
-                Self::Requests(RequestState::new(flow - in_class % fan_in))
-            }
+            FlowTraffic::Requests(_) => Self::Requests(RequestState::new(first)),
+            FlowTraffic::Page(_) => Self::Page(Box::new(PageState::new(first))),
             FlowTraffic::Stream(_) => Self::Stream(StreamState::default()),
         }
     }
@@ -61,6 +64,7 @@ impl AppState {
             Self::Requests(requests) => requests.stop(),
             Self::Stepped(stepped) => stepped.stop(),
             Self::Stream(stream) => stream.stop(),
+            Self::Page(page) => page.stop(),
         }
     }
 }
@@ -72,8 +76,18 @@ impl FlowSimulation {
         match &self.flows[flow].app {
             AppState::Requests(_) => self.on_request_or_answer(flow, end),
             AppState::Stream(_) => self.on_segment_or_request(flow, end),
+            AppState::Page(_) => self.on_page_data(flow, end),
             AppState::Stepped(_) => self.on_data_for_stepped(flow, end),
             AppState::Files | AppState::Messages { .. } => (),
+        }
+    }
+
+    /// The send buffer of an end has space again.
+    #[inline(never)]
+    pub(super) fn on_writable(&mut self, flow: usize, end: usize) {
+        match &self.flows[flow].app {
+            AppState::Page(_) => self.write_answers(flow),
+            _ => self.on_writable_for_stepped(flow, end),
         }
     }
 
@@ -83,6 +97,7 @@ impl FlowSimulation {
         match &self.flows[flow].app {
             AppState::Requests(_) => self.on_request_timer(flow, end),
             AppState::Stream(_) => self.on_stream_timer(flow, end),
+            AppState::Page(_) => self.on_page_timer(flow, end),
             AppState::Stepped(_) => self.on_stepped_timer(flow, end),
             AppState::Messages { stopped: false } => self.send_message(flow, end),
             AppState::Files | AppState::Messages { stopped: true } => (),

@@ -159,8 +159,7 @@ impl FlowSimulation {
     }
 
     /// The send buffer of an end has space again.
-    #[inline(never)]
-    pub(in crate::flows) fn on_writable(&mut self, flow: usize, end: usize) {
+    pub(in crate::flows) fn on_writable_for_stepped(&mut self, flow: usize, end: usize) {
         self.write_chunks(flow, end);
         self.transmit(flow, end);
     }

@@ -19,10 +19,13 @@ MAX_BYTES = 1 << 26
 MAX_VALUES = 4_000_000
 """Most values and containers: a container of two characters takes about 60 B of memory."""
 
+TEST_ADVICE = "repeat the test with a longer sampling interval"
+"""What to do about a test that is too large."""
+
 _GZIP = b"\x1f\x8b"
 
 
-def read_content(path: Path, most: int = MAX_BYTES) -> bytes:
+def read_content(path: Path, most: int = MAX_BYTES, *, advice: str = TEST_ADVICE) -> bytes:
     """Return the content of a file, which may be compressed by gzip.
 
     Parameters
@@ -32,6 +35,8 @@ def read_content(path: Path, most: int = MAX_BYTES) -> bytes:
     most
         Number of bytes after decompression that are read; up to :data:`MAX_BYTES`, of which a
         larger file is an error.
+    advice
+        What to do about a file that is too large.
 
     Raises
     ------
@@ -51,14 +56,12 @@ def read_content(path: Path, most: int = MAX_BYTES) -> bytes:
         raise CaptureError(f"cannot be read ({error.strerror or error})", file=file) from None
     if len(data) > MAX_BYTES:
         raise CaptureError(
-            f"more than {MAX_BYTES >> 20} MiB after decompression; repeat the test with a longer "
-            "sampling interval",
-            file=file,
+            f"more than {MAX_BYTES >> 20} MiB after decompression; {advice}", file=file
         )
     return data
 
 
-def read_json(path: Path, program: str) -> dict[str, Any]:
+def read_json(path: Path, program: str, *, advice: str = TEST_ADVICE) -> dict[str, Any]:
     """Return the object in a JSON file, which may be compressed by gzip.
 
     Raises
@@ -66,12 +69,9 @@ def read_json(path: Path, program: str) -> dict[str, Any]:
     CaptureError
         The file cannot be read, is damaged or too large, or has no object.
     """
-    file, data = str(path), read_content(path)
+    file, data = str(path), read_content(path, advice=advice)
     if sum(map(data.count, (b",", b"[", b"{"))) > MAX_VALUES:
-        raise CaptureError(
-            f"more than {MAX_VALUES:,} values; repeat the test with a longer sampling interval",
-            file=file,
-        )
+        raise CaptureError(f"more than {MAX_VALUES:,} values; {advice}", file=file)
     try:
         document = json.loads(data)
     except RecursionError:

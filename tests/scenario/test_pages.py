@@ -1,0 +1,233 @@
+"""Pages: objects in tables, CSV and HAR files, packaged profiles, and their messages."""
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tcpcast.errors import ScenarioError
+from tcpcast.scenario import Scenario
+from tcpcast.scenario.har import read_har
+from tcpcast.scenario.loading import load as load_scenario
+from tcpcast.scenario.loading import parse_scenario
+from tcpcast.scenario.pages import list_profiles, sort_objects
+from tcpcast.scenario.traffic import Pages
+
+TCP = {"stack": "linux-cubic", "handshake": "tls13"}
+
+
+def load(folder: Path, page: Any, **traffic: Any) -> Scenario:
+    (folder / "s.toml").write_text(
+        '[network]\nrtt = "40ms"\nbottleneck = { rate = "10mbit", buffer = "50pkt" }\n'
+        + '[traffic]\nkind = "page"\nsources = 1\nobjects = '
+        + json.dumps(page)
+        + "\n"
+        + "".join(f"{key} = {value}\n" for key, value in traffic.items())
+        + '[tcp]\nstack = "linux-cubic"\nhandshake = "tls13"\n[run]\nduration = "10s"\n'
+    )
+    return load_scenario(folder / "s.toml")
+
+
+def pages(scenario: Scenario) -> Pages:
+    assert isinstance(scenario.traffic, Pages)
+    return scenario.traffic
+
+
+def make_entry(url: str, begins_ms: int, **keys: Any) -> dict[str, Any]:
+    timings = {"blocked": 1, "connect": -1, "ssl": -1, "wait": 50, "receive": 10}
+    timings |= keys.pop("timings", {})
+    return {
+        "startedDateTime": f"2026-01-01T00:00:{begins_ms // 1000:02}.{begins_ms % 1000:03}Z",
+        "time": sum(time for name, time in timings.items() if time > 0 and name != "ssl"),
+        "request": {"url": url, "headersSize": 350},
+        "response": {"status": 200, "bodySize": 9_700, "headersSize": 300},
+        "timings": timings,
+        **keys,
+    }
+
+
+def write_har(path: Path, *entries: dict[str, Any]) -> Path:
+    path.write_text(json.dumps({"log": {"version": "1.2", "entries": entries}}))
+    return path
+
+
+def test_profiles_are_complete() -> None:
+    assert list_profiles() == ["chain", "median", "text"]
+    tables = {
+        "network": {"rtt": "40ms", "bottleneck": {"rate": "10mbit", "buffer": "50pkt"}},
+        "traffic": {"kind": "page", "sources": 3, "objects": "median"},
+        "tcp": TCP,
+        "run": {"duration": "10s"},
+    }
+    scenario = Scenario.from_dict(tables)
+    traffic = pages(scenario)
+    # The sums of the source: docs/background/pages.md.
+    assert (len(traffic.objects), sum(item.size for item in traffic.objects)) == (71, 2_652_000)
+    assert traffic.hosts == ["origin", "static", "third-party"]
+    assert (traffic.connections, traffic.count, scenario.populations[0].users) == (3, 9, 3)
+    assert Scenario.from_dict(scenario.resolved()) == scenario
+    assert parse_scenario(scenario.to_toml(), "text").resolved() == scenario.resolved()
+
+
+def test_objects_follow_their_parents(tmp_path: Path) -> None:
+    (tmp_path / "page.csv").write_text(
+        "# a comment\nname,size,parent,priority\nindex,10kB,,\nlate,1kB,early,5\nearly,2kB,,0\n"
+    )
+    ordered = sort_objects(pages(load(tmp_path, "page.csv")).objects)
+    assert [(item.name, parent) for item, parent in ordered] == [
+        ("index", None),
+        ("early", 0),
+        ("late", 1),
+    ]
+
+
+def test_har_gives_parents_delays_and_server_times(tmp_path: Path) -> None:
+    entries = [
+        make_entry("https://a.example/", 0, timings={"connect": 60, "ssl": 30, "wait": 80}),
+        # Found when half of the document had arrived: it ended after 151 ms.
+        make_entry("https://a.example/x.css", 146, _priority="VeryHigh"),
+        make_entry("https://b.example/y.js", 300, _initiator={"url": "https://a.example/"}),
+        make_entry(
+            "https://b.example/z.js",
+            500,
+            _initiator={"stack": {"callFrames": [{"url": "https://b.example/y.js"}]}},
+            response={"status": 200, "_transferSize": 4_321, "bodySize": 1},
+        ),
+        make_entry("data:image/png;base64,xx", 510),
+        make_entry("https://a.example/cached.css", 520, _fromCache="disk"),
+    ]
+    path = write_har(tmp_path / "page.har", *entries)
+    found = read_har(path)
+    assert [item["name"] for item in found] == ["1 /", "2 x.css", "3 y.js", "4 z.js"]
+    assert [item.get("parent") for item in found] == [None, "1 /", "1 /", "3 y.js"]
+    assert [item["size"] for item in found] == ["10000B", "10000B", "10000B", "4321B"]
+    assert found[1]["found"] == pytest.approx(0.5)
+    assert [item.get("delay") for item in found] == [None, None, "149ms", "139ms"]
+    # A round trip of 30 ms to a.example, and of 50 ms, the smallest wait, to b.example.
+    assert [item["server_time"] for item in found] == ["50ms", "20ms", "0s", "0s"]
+    assert [item["priority"] for item in found] == [3, 0, 3, 3]
+    traffic = pages(load(tmp_path, "page.har"))
+    assert traffic.hosts == ["a.example", "b.example"]
+    (tmp_path / "packed.har").write_bytes(gzip.compress(path.read_bytes()))
+    assert pages(load(tmp_path, "packed.har")).objects == traffic.objects
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "not valid JSON in line 1; use a complete file of a browser's HAR export"),
+        ('{"log": {"entries": [', "not valid JSON in line 1"),
+        ("[]", "JSON without an object"),
+        ("[" * 100_000, "too many levels of JSON"),
+        ('{"log": 3}', "contains no requests with a time; use a complete HAR export"),
+        ('{"log": {"entries": [{"request": {"url": 5}}, 7, null]}}', "contains no requests"),
+        ('{"a": [' + "1," * 4_000_001 + "1]}", "more than 4,000,000 values; export a single page"),
+    ],
+)
+def test_damaged_har_files_are_one_line(tmp_path: Path, content: str, message: str) -> None:
+    (tmp_path / "page.har").write_text(content)
+    with pytest.raises(ScenarioError) as caught:
+        load(tmp_path, "page.har")
+    (line,) = str(caught.value).splitlines()
+    assert "traffic.objects" in line
+    assert message in line
+
+
+def test_cyclic_and_large_har_files_are_refused(tmp_path: Path) -> None:
+    root = make_entry("https://a.example/", 0)
+    one = make_entry("https://a.example/1", 100, _initiator={"url": "https://a.example/2"})
+    two = make_entry("https://a.example/2", 200, _initiator={"url": "https://a.example/1"})
+    write_har(tmp_path / "page.har", root, one, two)
+    with pytest.raises(ScenarioError, match=r"requests cause each other in a cycle \(1\)"):
+        load(tmp_path, "page.har")
+    many = [make_entry(f"https://a.example/{n}", n % 60_000) for n in range(2_001)]
+    write_har(tmp_path / "page.har", *many)
+    with pytest.raises(ScenarioError, match="more than 2,000 requests; export a single page"):
+        load(tmp_path, "page.har")
+    (tmp_path / "page.har").write_bytes(gzip.compress(b" " * ((1 << 26) + 1)))
+    with pytest.raises(ScenarioError, match="more than 64 MiB after decompression; export a"):
+        load(tmp_path, "page.har")
+
+
+@pytest.mark.parametrize(
+    ("page", "message"),
+    [
+        ("mediam", 'is not a page (did you mean "median"?); use chain, median, text, or'),
+        ("missing.har", "missing.har does not exist; use the name of a .har or .csv file"),
+        ([], "is not a page; use the name of a profile"),
+        ([{"name": "a", "size": "0B"}], 'size: must be at least "1B"'),
+        ([{"name": "a", "size": "1kB", "prio": 1}], "objects.0.prio: unknown key"),
+        ([{"name": "a", "size": "1kB", "parent": "a"}], '"a" is the document; leave its parent'),
+        ([{"name": "a", "size": "1kB"}] * 2, '"a" is listed twice; use different names'),
+        (
+            [{"name": "a", "size": "1kB"}, {"name": "b", "size": "1kB", "parent": "c"}],
+            'there is no object "c" for b',
+        ),
+        (
+            [{"name": "a", "size": "1kB"}]
+            + [{"name": n, "size": "1kB", "parent": p} for n, p in ("bc", "cb")],
+            "objects find each other in a cycle: ",
+        ),
+        ([{"name": str(n), "size": "1kB"} for n in range(2_001)], "more than 2,000 objects"),
+        (
+            [{"name": str(n), "size": "1kB", "host": f"h{n}"} for n in range(201)],
+            "201 hosts; use at most 200",
+        ),
+    ],
+)
+def test_wrong_pages_are_one_line(page: Any, message: str) -> None:
+    tables = {
+        "network": {"rtt": "40ms", "bottleneck": {"rate": "10mbit", "buffer": "50pkt"}},
+        "traffic": {"kind": "page", "sources": 1, "objects": page},
+        "tcp": TCP,
+        "run": {"duration": "10s"},
+    }
+    with pytest.raises(ScenarioError) as caught:
+        Scenario.from_dict(tables)
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "contains no objects"),
+        ("size,nam\n", "the columns must be name, size, and any of parent"),
+        ("name,size\na\n", "line 2: 1 cells; use 2, one per column"),
+        ("name,size\na,1pkt\n", "traffic.objects"),
+        ("name,size,priority\na,1kB,x\n", "traffic.objects"),
+    ],
+)
+def test_wrong_csv_files_are_one_line(tmp_path: Path, content: str, message: str) -> None:
+    (tmp_path / "page.csv").write_text(content)
+    with pytest.raises(ScenarioError) as caught:
+        load(tmp_path, "page.csv")
+    assert message in str(caught.value)
+    assert len(str(caught.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("traffic", "tcp", "message"),
+    [
+        ({"http": "3"}, {}, 'http = "3" does not run over linux-cubic; use tcp.stack = "quic", or'),
+        ({}, {"stack": "quic"}, 'http = "2" does not run over quic; use tcp.stack = "linux-cubic"'),
+        ({}, {"stack": "rfc-newreno", "handshake": None}, "does not run over rfc-newreno"),
+        ({"http": 4}, {}, '"4" is not a version of HTTP; use "1.1", "2" or "3"'),
+        ({"host_rtt": {"cdn": "10ms"}}, {}, 'the page has no host "cdn"'),
+        ({"host_rtt": {"origin": "10ms"}}, {"handshake": "none"}, "requires connections that"),
+        ({"flows": 3}, {}, "use sources = 10 for ten browsers"),
+        ({"http": "1.1"}, {"notsent_lowat": "16KB"}, 'or a page with http = "2"'),
+    ],
+)
+def test_contradictions_name_what_to_use(
+    traffic: dict[str, Any], tcp: dict[str, Any], message: str
+) -> None:
+    tables = {
+        "network": {"rtt": "40ms", "bottleneck": {"rate": "10mbit", "buffer": "50pkt"}},
+        "traffic": {"kind": "page", "sources": 1, "objects": "text", **traffic},
+        "tcp": {key: value for key, value in {**TCP, **tcp}.items() if value is not None},
+        "run": {"duration": "10s"},
+    }
+    with pytest.raises(ScenarioError) as caught:
+        Scenario.from_dict(tables)
+    assert message in str(caught.value)
