@@ -15,9 +15,10 @@ from tcpcast.answer import Metric, finite_or_none, unit_of_metric
 if TYPE_CHECKING:
     from tcpcast.answer import Kind
 
-Claim = Literal["value", "largest", "smallest", "alike", "untested", "error", "text"]
+Claim = Literal["value", "largest", "smallest", "difference", "alike", "untested", "error", "text"]
 """What a finding states: ``value``, the value of its subject; ``largest`` and ``smallest``, an
-extreme of a comparison; ``alike``, no significant difference in ``metric`` (in no other metric, if
+extreme of a comparison; ``difference``, by how much ``metric`` changes with what ``subject`` says;
+``alike``, no significant difference in ``metric`` (in no other metric, if
 it is ""); ``untested``, a difference that cannot be tested without intervals; ``error``, the
 relative difference of a formula (``subject``) from the basis; ``text``, only ``subject``."""
 

@@ -155,14 +155,33 @@ HOME = Command(
 )
 COMPARE = Command(
     "compare",
-    "Compare a measurement of a line with its simulation.",
-    "Reads rates, RTT and the settings of tc from a file of flent, `iperf3 -J` or `crusader "
-    "export`, simulates the same test, and prints measured beside simulated values. The options "
+    "Compare two scenarios, or a measurement and a simulation.",
+    "Two scenarios run with the same random numbers, and the differences of their metrics have "
+    "intervals; the verdict states how many users an A/B test needs to see the difference. From a "
+    "file of flent, `iperf3 -J` or `crusader export`, it reads rates, RTT and the settings of tc, "
+    "simulates the same test, and prints measured beside simulated values; the options of the line "
     "state what the file does not.",
-    "tcpcast compare flent rrul-2024.flent.gz --up 20mbit",
+    "tcpcast compare page-load tcp.initial_window=32 --metric page_time_p95_s",
     (
-        Argument("program", "PROGRAM", "Program that wrote the file: flent, iperf3 or crusader."),
-        Argument("file", "FILE", "File of this program; flent's may be compressed."),
+        Argument(
+            "program",
+            "A|PROGRAM",
+            "Scenario A; or the program of a file: flent, iperf3 or crusader.",
+        ),
+        Argument(
+            "file",
+            "B|FILE",
+            "Scenario B, or the keys in which it differs from A, such as "
+            "'tcp.initial_window=32'; or the file, which may be compressed.",
+        ),
+        Option("metric", "METRIC", "Metric of the verdict on two scenarios."),
+        Option(
+            "replications",
+            "N",
+            "Pairs of runs of two scenarios; default 10, or run.replications of A.",
+            type=int,
+            minimum=3,
+        ),
         *(
             replace(HOME_OPTIONS[name], default=None, keys=(), form_field=None, help=text)
             for name, text in (
@@ -180,6 +199,9 @@ COMPARE = Command(
         Option("print_scenario", "", "Print the scenario of the test and exit."),
         JSON,
         CSV,
+        Option("plot", "DIR", "Write the figure of both distributions into a folder."),
+        FIGURE_FORMAT,
+        FORCE,
         THREADS,
     ),
 )

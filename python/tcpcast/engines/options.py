@@ -25,7 +25,8 @@ class RunOptions:
     ``progress`` is called with the finished share, from 0 to 1. ``deadline`` is the value of
     :func:`time.perf_counter` at which several runs that share one ``run.max_wall`` must end.
     ``force`` lets files of ``[[probes.pcap]]`` overwrite any file. ``over_time`` adds the tables
-    of ``packet`` for plots over time and of completion times. ``accept_late`` lets ``kernel``
+    of ``packet`` for plots over time and of completion times. ``by_replication`` adds its tables
+    ``by_replication`` and ``time_distribution``. ``accept_late`` lets ``kernel``
     continue although this machine is too busy for its link.
     """
 
@@ -34,6 +35,7 @@ class RunOptions:
     deadline: float | None = None
     force: bool = False
     over_time: bool = False
+    by_replication: bool = False
     accept_late: bool = False
 
     def __post_init__(self) -> None:

@@ -6,6 +6,7 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from tcpcast.answer import Metric
 from tcpcast.compare import Difference, is_percentage
 from tcpcast.limit_names import limit_name_with_article
 from tcpcast.readable_units import count_text
@@ -38,6 +39,7 @@ _PREDICATES = {
     "total_time_s": "takes {} on average from the SYN",
     "queue_delay_mean_s": "adds {} on average",
     "latency_p95_s": "takes at most {} in 95 % of cases",
+    "page_time_p95_s": "takes at most {} in 95 % of cases",
     "delay_p95_s": "takes at most {} in 95 % of cases",
     "stall_ratio": "stalls {} of the time",
     "throughput_bps": "at {}",
@@ -80,6 +82,8 @@ def _clause(finding: Finding, *, intervals: bool) -> str:
             text = f"{subject} is largest{place}: {value}".removesuffix(": unknown")
         case "smallest":
             text = f"smallest{place}: {value}"
+        case "difference":
+            text = _difference_text(finding, intervals=intervals)
         case "alike" if finding.metric:
             text = f"{subject} does not differ significantly ({value})"
         case "alike":
@@ -95,6 +99,17 @@ def _clause(finding: Finding, *, intervals: bool) -> str:
     limit = f", limited by {limit_name_with_article(finding.limit)}" if finding.limit else ""
     action = f"; {finding.action}" if finding.action else ""
     return f"{text}{limit}{finding.evidence}{action}"
+
+
+def _difference_text(finding: Finding, *, intervals: bool) -> str:
+    """Return ``with B instead of A, the page time p95 is 0.31 s (0.25 to 0.35) shorter``."""
+    value, low, high = (finding.value.value, finding.value.low or 0.0, finding.value.high or 0.0)
+    larger, smaller = ("longer", "shorter") if finding.unit == "s" else ("larger", "smaller")
+    near, far = sorted((abs(low), abs(high)))
+    size = replace(finding, value=Metric(abs(value), near, far))
+    shown = value_text(size, intervals=intervals)
+    word = larger if value > 0 else smaller
+    return f"{finding.subject}, the {metric_label(finding.metric)} is {shown} {word}"
 
 
 def _place_text(finding: Finding) -> str:

@@ -23,6 +23,7 @@ from tcpcast.engines.packet import (
     metric_estimates,
     notes,
     reliability,
+    replications,
     tables,
     time_series,
 )
@@ -224,6 +225,8 @@ def simulate_with_configuration(
             traces = run.traces()
             answer.tables |= tables.traced_flow_tables(traces)
             answer.notes += tables.note_thinned_traces(traces)
+        if options.by_replication:
+            answer.tables |= replications.replication_tables(scenario, run)
         if config["probes"]["course"]:
             answer.tables |= time_series.time_series_tables(scenario, run)
         if scenario.run.report_at is not None:

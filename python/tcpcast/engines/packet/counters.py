@@ -275,17 +275,27 @@ class Snapshot:
         return max(len(self.totals["queue_time_ns"]), len(self.totals["queue_seen"]), 1) - 1
 
 
-def read_snapshot(scenario: Scenario, run: _native.Simulation) -> Snapshot:
-    """Read all counters of a run, which can continue afterwards."""
+def read_counters(
+    scenario: Scenario, run: _native.Simulation, *, each: bool = False
+) -> list[BatchCounters]:
+    """Return the counters of all replications together, or of each replication."""
     rows, clocks, pairs = run.counters(), run.clocks(), run.link_classes()
     begins = max(0, clocks[0][0] - int(rows[0][-1, LINK_COUNTER["time_ns"]])) if clocks else 0
-    units = BatchCounters(
-        rows,
-        len(scenario.populations),
-        begins_ns=begins,
-        links=len(scenario.topology.links) if pairs else 0,
-        link_classes=pairs,
-    )
+    return [
+        BatchCounters(
+            part,
+            len(scenario.populations),
+            begins_ns=begins,
+            links=len(scenario.topology.links) if pairs else 0,
+            link_classes=pairs,
+        )
+        for part in ([[row] for row in rows] if each else [rows])
+    ]
+
+
+def read_snapshot(scenario: Scenario, run: _native.Simulation) -> Snapshot:
+    """Read all counters of a run, which can continue afterwards."""
+    units = read_counters(scenario, run)[0]
     # Loss events are at least one mean RTT apart (in whole nanoseconds).
     rtt_sum_ns, samples = (units.total(n) for n in ("rtt_sum_ns", "rtt_samples"))
     events = run.loss_events(round(rtt_sum_ns / max(1.0, samples)))
