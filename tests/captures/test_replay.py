@@ -33,7 +33,7 @@ UNUSED_CAPACITY: dict[str, dict[str, Any]] = {
     "loss": {**FAST, "traffic.flows": 2},
     "delayed acks": {**FAST, "traffic.flows": 2, "tcp.delayed_acks": True},
     "much loss": {**FAST, "network.bottleneck.loss": "6%"},
-    "patient": {**FAST, "tcp.stack": "rfc-newreno-patient", "network.bottleneck.loss": "5%"},
+    "patient": {**FAST, "tcp.stack": "rfc-newreno-patient", "network.bottleneck.loss": "3%"},
     "window": {**FAST, "network.bottleneck.loss": "0.5%", "tcp.receiver_window": 12},
     "window alone": {**FAST, "network.bottleneck.loss": "0%", "tcp.receiver_window": 12},
 }

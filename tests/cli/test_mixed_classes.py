@@ -49,7 +49,8 @@ def test_classes_have_own_percentiles_and_no_common_mean() -> None:
     before_classes = shown[: shown.index("class game", shown.index("percentiles"))]
     assert "ON time, game" in before_classes
     assert "ON time  " not in before_classes.partition("percentiles")[0]
-    assert "file goodput" not in shown
+    assert "file goodput by class" in shown
+    assert shown.count("file goodput") == 1
     assert "shared_rate_bps" not in answers["packet"].tables["states"]
     figures = [name for name, _ in iter_figures(answers, MIXED)]
     assert "sharing" not in figures

@@ -21,7 +21,7 @@ def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 def test_sweep_runs_no_code_from_current_directory(tmp_path: Path) -> None:
     for name in SHADOWED:
         (tmp_path / f"{name}.py").write_text("open('was-run', 'a').write(__name__ + ' ')\n")
-    vary = ["--vary", "network.rtt=20ms,40ms", "--set", "run.duration=3s", "--set=run.warmup=1s"]
+    vary = ["--vary", "network.rtt=20ms,40ms", "--set", "run.duration=20s", "--set=run.warmup=2s"]
     done = run(tmp_path, "sweep", "one-path", *vary, "--engine=packet", "--processes=2", "--csv")
     assert (done.returncode, done.stderr) == (0, "")
     assert not (tmp_path / "was-run").exists()

@@ -271,7 +271,7 @@ def test_sweep_without_intervals_states_no_difference() -> None:
         "; without reliable intervals, the difference cannot be tested."
     )
     equal = verdict_on_sweep(columns_of([Metric(1e6, interval_warning="too few losses")] * 2))
-    assert equal.startswith(f"The connection rate {ALIKE} (1 Mbit/s)")
+    assert equal.startswith(f"The goodput {ALIKE} (1 Mbit/s)")
     assert "largest" not in equal
 
 

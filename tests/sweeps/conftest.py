@@ -13,7 +13,7 @@ TABLES: dict[str, Any] = {
     "network": {"rtt": "50ms", "bottleneck": {"rate": "10mbit", "buffer": "1bdp", "loss": "1%"}},
     "traffic": {"kind": "bulk", "flows": 1},
     "tcp": {"stack": "rfc-newreno"},
-    "run": {"duration": "4s", "warmup": "1s"},
+    "run": {"duration": "12s", "warmup": "2s"},
 }
 
 
