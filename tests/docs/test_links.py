@@ -48,3 +48,18 @@ def test_every_page_can_be_reached() -> None:
             break
         reached |= result
     assert set(pages()) <= reached
+
+
+def test_lists_of_topics_have_the_stated_length() -> None:
+    text = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
+    lists = re.findall(r"<summary>(\d+) \w+</summary>(.*?)</details>", text, re.DOTALL)
+    assert len(lists) == 6
+    for count, items in lists:
+        assert len(re.findall(r"^- ", items, re.MULTILINE)) == int(count), items
+
+
+def test_start_pages_count_the_questions_of_the_gallery() -> None:
+    gallery = (ROOT / "docs" / "gallery.md").read_text(encoding="utf-8")
+    assert len(re.findall(r"^## .*\?$", gallery, re.MULTILINE)) == 12
+    for page, words in (("README.md", "twelve answers"), ("docs/README.md", "twelve questions")):
+        assert words in (ROOT / page).read_text(encoding="utf-8")
