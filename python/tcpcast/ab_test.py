@@ -42,6 +42,9 @@ POWER_QUANTILES = 1.959964 + 0.841621
 DENSITY_SPAN = 0.05
 """Largest difference in probability on both sides of a percentile for its density."""
 
+MAX_ROUNDING = 1e-12
+"""Largest relative difference by the rounding of sums."""
+
 MEANS = {"page_time_mean_s": "page_time"}
 """Kind of time of each metric that is a mean of such times."""
 
@@ -163,7 +166,10 @@ def compare_metric(name: str, answers: tuple[Answer, Answer]) -> PairedMetric:
     columns = [answer.tables["by_replication"][name] for answer in answers]
     pairs = min(column.size for column in columns)
     values = [_mean_with_interval(column[:pairs]) for column in columns]
-    difference = _mean_with_interval(columns[1][:pairs] - columns[0][:pairs])
+    changes = columns[1][:pairs] - columns[0][:pairs]
+    # Rounding errors are no difference.
+    changes[np.abs(changes) <= MAX_ROUNDING * np.abs(columns[0][:pairs])] = 0.0
+    difference = _mean_with_interval(changes)
     paired = PairedMetric(name, (values[0], values[1]), difference)
     if not paired.is_significant:
         return paired
