@@ -205,9 +205,9 @@ METRICS: dict[str, MetricDefinition] = {
     ),
     "queue_delay_mean_s": MetricDefinition(
         unit="s",
-        meaning="mean queueing delay at the bottleneck before transmission; for drop-tail and "
-        "RED, only with modern stacks",
+        meaning="mean queueing delay at the bottleneck before transmission",
         ratio_of=(("waited_ns",), ("passed",)),
+        needs="queue",
         class_columns="bottleneck",
         headline_of=ANY_TRAFFIC,
         has_precision=True,

@@ -49,13 +49,7 @@ def estimate_metrics(scenario: Scenario, snapshot: Snapshot) -> Estimates:
     """Return every metric of the run; None if the run had no observation of it."""
     units = snapshot.units
     result = estimate_class_metrics(scenario, units, None, snapshot.class_times)
-    _, *values = snapshot.totals["wait_percentiles"]
-    names = ("queue_delay_p95_s", "queue_delay_p99_s")
-    known = zip(names, values, strict=True)
-    # The smallest bucket contains packets that did not wait.
-    result |= estimate_run_metrics(scenario, units) | {
-        name: point_estimate(s if s > 1e-9 else 0.0) for name, s in known if s is not None
-    }
+    result |= estimate_run_metrics(scenario, units)
     if snapshot.loss_events is None or not units.class_counter("rtt_samples").any():
         result["loss_event_ratio_cumulative"] = None
     else:
@@ -65,6 +59,12 @@ def estimate_metrics(scenario: Scenario, snapshot: Snapshot) -> Estimates:
         )
     if has_queue(scenario):
         result["queue_max_pkts"] = point_estimate(float(snapshot.largest_queue))
+        _, *values = snapshot.totals["wait_percentiles"]
+        known = zip(("queue_delay_p95_s", "queue_delay_p99_s"), values, strict=True)
+        # The smallest bucket contains packets that did not wait.
+        result |= {
+            name: point_estimate(s if s > 1e-9 else 0.0) for name, s in known if s is not None
+        }
     groups = scenario.populations
     if all(group.traffic.kind == "bulk" for group in groups):
         counts = [group.count for group in groups]
