@@ -8,11 +8,8 @@ from typing import Any
 import pytest
 import tcpcast
 from tcpcast import _native
-from tcpcast.engines.fixed_point import native_configuration
-from tcpcast.engines.packet.configuration import (
-    make_configuration,
-    make_road_configuration,
-)
+from tcpcast.engines.fixed_point import native_configuration, road_configuration
+from tcpcast.engines.packet.configuration import make_configuration
 from tcpcast.scenario import Scenario
 from tcpcast.scenario.modern_tcp import MODERN_PRESETS
 from tcpcast.scenario.queue import QUEUE_NAMES
@@ -201,11 +198,11 @@ def test_fixed_point_configuration_keys() -> None:
     loop = scenario("loop").with_changes({"fixed_point": {"scheme": 2}})
     assert loop.fixed_point is not None
     config = native_configuration(loop, loop.fixed_point)
-    assert _native.Simulation.fixed_point(make_road_configuration(loop, 1.0), config, 1)
+    assert _native.Simulation.fixed_point(road_configuration(loop), config, 1)
     for key in config:
         less = {other: value for other, value in config.items() if other != key}
         with pytest.raises(ValueError, match=f"missing field `{key}`"):
-            _native.Simulation.fixed_point(make_road_configuration(loop, 1.0), less, 1)
+            _native.Simulation.fixed_point(road_configuration(loop), less, 1)
     wrong = config | {"scheme": "3"}
     with pytest.raises(ValueError, match="scheme: unknown variant `3`"):
-        _native.Simulation.fixed_point(make_road_configuration(loop, 1.0), wrong, 1)
+        _native.Simulation.fixed_point(road_configuration(loop), wrong, 1)

@@ -247,7 +247,7 @@ CRATE_MAY_USE = {
     "net": {"link"},
     "tcp": {"link"},
     "sim": {"link", "net", "tcp", "wire"},
-    "fixed_point": {"sim", "tcp"},
+    "fixed_point": {"link", "sim", "tcp"},
     "trace": {"wire"},
     "emu": {"link", "net", "wire"},
     "py": {"emu", "fixed_point", "link", "net", "sim", "tcp", "trace"},

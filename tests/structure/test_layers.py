@@ -9,12 +9,12 @@ SIM = Path(__file__).parents[2] / "crates" / "sim" / "src"
 
 LAYERS = (
     {"clock", "conservation", "packet", "random"},
-    {"event_queue", "queue", "round_loss", "traffic"},
-    {"jitter", "loss", "population", "probe"},
-    {"cross", "replication", "segments"},
-    {"config"},
-    {"flows", "network"},
-    {"run"},
+    {"queue", "round_loss", "timer_wheel", "traffic"},
+    {"jitter", "loss", "population"},
+    {"cross"},
+    {"probe"},
+    {"replication"},
+    {"flows"},
     {"lib"},
 )
 """Folders and files from the bottom up; each imports from lower layers and from itself."""

@@ -9,11 +9,10 @@ use crate::run::{FixedPointReplication, draw_file_size, draw_off_time, is_persis
 use tcpcast_sim::Packet;
 use tcpcast_sim::clock::{NEVER, Nanos, seconds_to_nanos};
 use tcpcast_sim::probe::ClassCell;
-use tcpcast_sim::queue::QueueDiscipline;
 use tcpcast_sim::random::RandomSource;
 use tcpcast_tcp::IdleRestart;
 
-impl<Q: QueueDiscipline> FixedPointReplication<Q> {
+impl FixedPointReplication {
     fn cross_index(&self, id: u32) -> usize {
         id as usize - self.references.len()
     }
@@ -147,7 +146,7 @@ impl<Q: QueueDiscipline> FixedPointReplication<Q> {
     fn offer_cross_packet_to_router(&mut self, id: u32, number: u32) -> bool {
         let (now, index) = (self.now, self.cross_index(id));
         let packet = create_data_packet(id, number);
-        let held = self.shared.queue.held_packets();
+        let held = self.shared.held_packets();
         let flow = &mut self.cross[index];
         let class = flow.record.class();
         self.probes.cross.count_bottleneck_arrival(&flow.record, &packet, held);

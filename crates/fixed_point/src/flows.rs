@@ -1,12 +1,12 @@
 //! State of flows: reference flows with full TCP over the max-plus recursion, and cross flows.
 
+use crate::config::{ClassConfig, RoadConfig};
 use crate::per_source_hops::PendingLossFeedback;
 use crate::router_series::{LastDepartures, RouterSeries, SingleFlowRouter};
 use std::collections::VecDeque;
-use tcpcast_sim::clock::{NEVER, Nanos, create_fixed_rate_transmitter, transmission_time};
+use tcpcast_sim::clock::{NEVER, Nanos, transmission_time};
 use tcpcast_sim::probe::SourceRecord;
 use tcpcast_sim::random::{NamedStream, RandomStream, StreamPurpose};
-use tcpcast_sim::{ClassConfig, RunConfig};
 use tcpcast_tcp::{InstantFeedbackSender, InstantLossRules, TcpConfig};
 
 /// Path of all flows of a class.
@@ -29,15 +29,13 @@ pub(super) struct ClassPath {
 }
 
 impl ClassPath {
-    pub(super) fn new(class: &ClassConfig, config: &RunConfig) -> Self {
+    pub(super) fn new(class: &ClassConfig, config: &RoadConfig) -> Self {
         let data = |rate| transmission_time(config.packet_bytes, rate);
-        let ack = |rate| transmission_time(config.ack_bytes, rate);
         let (ingress, egress) = (&class.ingress, &class.egress);
         let first = SingleFlowRouter { service: data(ingress.rate_bps), delay: ingress.delay };
         let last = SingleFlowRouter { service: data(egress.rate_bps), delay: egress.delay };
-        let return_link = create_fixed_rate_transmitter(config.bottleneck_bps, config.ack_bytes);
         let before = RouterSeries::new(vec![first]);
-        let tcp = class.tcp.as_ref().unwrap_or(&config.tcp).clone();
+        let tcp = class.tcp.clone();
         Self {
             up_delay: before.unloaded_delay(),
             before,
@@ -46,14 +44,11 @@ impl ClassPath {
             tcp,
             forward: class.forward,
             after: RouterSeries::new(vec![last]),
-            back: ack(egress.rate_bps)
-                + egress.delay
-                + return_link.cached_transmission_time()
+            back: egress.unloaded_time(config.ack_bytes)
+                + transmission_time(config.ack_bytes, config.router_bps)
                 + class.back
-                + ingress.delay
-                + ack(ingress.rate_bps)
-                + config.unloaded_ack_time_over(&config.hops_before)
-                + config.unloaded_ack_time_over(&config.hops_after),
+                + ingress.unloaded_time(config.ack_bytes)
+                + config.unloaded_ack_time(),
         }
     }
 

@@ -16,8 +16,11 @@ mod router_series;
 mod run;
 mod shared_router;
 
-pub use config::{CrossFlowScheme, CrossPacketTimeRule, FixedPointConfig};
-pub use replications::create_replications;
+pub use config::{
+    AccessConfig, ClassConfig, CrossConfig, CrossFlowScheme, CrossPacketTimeRule, FixedPointConfig,
+    HopConfig, RoadConfig,
+};
+pub use replications::{create_replications, estimate_bytes};
 pub use router_series::{LastDepartures, RouterSeries, SingleFlowRouter};
 pub use run::{FixedPointReplication, STEP_CELLS};
 

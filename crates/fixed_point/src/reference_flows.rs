@@ -5,12 +5,11 @@ use crate::flow_events::FlowEvent;
 use crate::run::{FixedPointReplication, draw_file_size, draw_off_time, is_persistent};
 use tcpcast_sim::clock::{NEVER, Nanos, SECOND, seconds_to_nanos};
 use tcpcast_sim::probe::{ClassCell, Probes, SenderListener};
-use tcpcast_sim::queue::QueueDiscipline;
 use tcpcast_sim::{Packet, PacketKind, PacketLabel};
 use tcpcast_tcp::modern::Segment;
 use tcpcast_tcp::{IdleTime, InstantFeedbackSender, PacketsToSend, SendingEnd, TcpConfig};
 
-impl<Q: QueueDiscipline> FixedPointReplication<Q> {
+impl FixedPointReplication {
     /// Starts a file.
     pub(super) fn start_reference_file(&mut self, id: u32) {
         let (at, index) = (self.reference_sender_time(id), id as usize);
@@ -159,7 +158,7 @@ impl<Q: QueueDiscipline> FixedPointReplication<Q> {
         flow.gap_since = now;
         probes.reference.counters.add_to_class(class, ClassCell::OwnFound, own_backlog as u64);
         let packet = create_data_packet(id, number);
-        let held = self.shared.queue.held_packets();
+        let held = self.shared.held_packets();
         match self.offer_to_router(packet) {
             None => {
                 self.probes.reference.count_bottleneck_arrival(

@@ -1,25 +1,22 @@
 //! Joint simulation of reference flows (max-plus recursion) and cross flows (by scheme) through one
 //! scheduler. Each step updates the distributions of the cross flows; the measurement follows.
 
-use crate::config::{CrossFlowScheme, CrossPacketTimeRule, FixedPointConfig};
+use crate::config::{
+    CrossConfig, CrossFlowScheme, CrossPacketTimeRule, FixedPointConfig, RoadConfig,
+};
 use crate::distributions::{ActiveFlowBinning, CrossFlowDistributions};
 use crate::flow_events::{FlowEvent, FlowEventQueue};
 use crate::flow_probes::FlowProbes;
 use crate::flows::{ClassPath, CrossFlow, ReferenceFlow};
 use crate::per_source_hops::PerSourceHops;
-use crate::shared_router::{RouterOutcome, SharedRouter};
-use tcpcast_sim::clock::{
-    NEVER, Nanos, SECOND, Transmitter, create_fixed_rate_transmitter, seconds_to_nanos,
-};
-use tcpcast_sim::hops;
+use crate::shared_router::{RouterOutcome, RouterStream, SharedRouter};
+use tcpcast_sim::clock::{NEVER, Nanos, SECOND, seconds_to_nanos, transmission_time};
+use tcpcast_sim::cross::CrossArrivals;
 use tcpcast_sim::probe::{ClassCell, Probes, SourceRecord};
-use tcpcast_sim::queue::QueueDiscipline;
-use tcpcast_sim::random::RandomStream;
+use tcpcast_sim::random::{NamedStream, RandomStream, StreamPurpose};
 use tcpcast_sim::traffic::{SizeOffTimeCoupling, Traffic};
 use tcpcast_sim::traffic::{SourceStart, draw_source_start};
-use tcpcast_sim::{
-    ConservationError, Packet, Replication, RunConfig, RunLimit, RunWatch, StopReason,
-};
+use tcpcast_sim::{ConservationError, Packet, Replication, RunLimit, RunWatch, StopReason};
 
 /// Names of the results of a step for a class. A step is an iteration; the measurement after all
 /// iterations has the last number. Rates, gaps and losses are measured at the reference flows, or
@@ -49,7 +46,7 @@ pub const STEP_CELLS: [&str; 14] = [
 ];
 
 /// One replication of a fixed point.
-pub struct FixedPointReplication<Q> {
+pub struct FixedPointReplication {
     pub(super) scheme: CrossFlowScheme,
     pub(super) queue_rule: CrossPacketTimeRule,
     pub(super) binning: ActiveFlowBinning,
@@ -66,7 +63,7 @@ pub struct FixedPointReplication<Q> {
     /// Extra delay of loss feedback for packets that are lost at the time of sending.
     pub(super) resend_delay: Nanos,
     pub(super) distributions: Vec<CrossFlowDistributions>,
-    pub(super) shared: SharedRouter<Q>,
+    pub(super) shared: SharedRouter,
     pub(super) events: FlowEventQueue,
     pub(super) references: Vec<ReferenceFlow>,
     pub(super) cross: Vec<CrossFlow>,
@@ -89,15 +86,14 @@ pub(super) struct RouterCounters {
     pub dropped: u64,
 }
 
-impl<Q: QueueDiscipline> FixedPointReplication<Q> {
+impl FixedPointReplication {
     /// Creates a replication.
     #[must_use]
-    pub fn new(config: &RunConfig, spec: &FixedPointConfig, queue: Q, replication: u32) -> Self {
-        let link = create_fixed_rate_transmitter(config.bottleneck_bps, config.packet_bytes);
+    pub fn new(config: &RoadConfig, spec: &FixedPointConfig, replication: u32) -> Self {
+        let packet_time = transmission_time(config.packet_bytes, config.router_bps);
         let paths: Vec<ClassPath> =
             config.classes.iter().map(|class| ClassPath::new(class, config)).collect();
-        let stages = hops::stage_count(config);
-        let probes = || Probes::new(&config.probes, config.classes.len(), stages);
+        let probes = || Probes::new(&config.probes, config.classes.len());
         let behind = config.hops_before.len() + 1;
         let mut run = Self {
             scheme: spec.scheme,
@@ -111,7 +107,7 @@ impl<Q: QueueDiscipline> FixedPointReplication<Q> {
                 .iter()
                 .map(|initial| CrossFlowDistributions::new(*initial))
                 .collect(),
-            shared: SharedRouter::new(queue, link.clone()),
+            shared: create_shared_router(config, replication),
             events: FlowEventQueue::new(),
             references: Vec::new(),
             cross: Vec::new(),
@@ -126,8 +122,8 @@ impl<Q: QueueDiscipline> FixedPointReplication<Q> {
             coupling: SizeOffTimeCoupling::default(),
             pre_hops: PerSourceHops::new(&config.hops_before, 0, config, replication),
             post_hops: PerSourceHops::new(&config.hops_after, behind, config, replication),
-            loss_delay: loss_feedback_delay(config, &paths, &link),
-            resend_delay: link.cached_transmission_time().max(1),
+            loss_delay: loss_feedback_delay(config, &paths, packet_time),
+            resend_delay: packet_time.max(1),
             paths,
         };
         run.add_flows(config, replication);
@@ -136,7 +132,7 @@ impl<Q: QueueDiscipline> FixedPointReplication<Q> {
     }
 
     /// Adds all flows: first reference flows and then cross flows, both ordered by class.
-    fn add_flows(&mut self, config: &RunConfig, replication: u32) {
+    fn add_flows(&mut self, config: &RoadConfig, replication: u32) {
         let references = self.spec.references.clone();
         for (class, followed) in references.iter().enumerate() {
             self.add_reference_flows(class, *followed, config.seed, replication);
@@ -260,8 +256,7 @@ impl<Q: QueueDiscipline> FixedPointReplication<Q> {
     /// Offers the next packet of `[[cross]]` traffic, which may evict a packet of a flow.
     fn offer_stream_packet_to_router(&mut self, now: Nanos) {
         self.now = now;
-        let SharedRouter { queue, link, .. } = &mut self.shared;
-        if let Some(packet) = queue.enqueue_next_cross_packet(link, &mut self.probes.reference) {
+        if let Some(packet) = self.shared.enqueue_next_cross_packet(&mut self.probes.reference) {
             self.router_counters.dropped += 1;
             self.on_router_eviction(packet);
         }
@@ -358,19 +353,18 @@ impl<Q: QueueDiscipline> FixedPointReplication<Q> {
 
     fn update_queue_counters(&mut self) {
         let now = self.now;
-        self.shared.queue.advance_to(now, &mut self.probes.reference);
-        self.probes.reference.occupancy.record_length_until(self.shared.queue.held_packets(), now);
+        self.probes.reference.occupancy.record_length_until(self.shared.held_packets(), now);
         self.pre_hops.add_cross_counters_to_probes(&mut self.probes.reference);
         self.post_hops.add_cross_counters_to_probes(&mut self.probes.reference);
     }
 }
 
-impl<Q: QueueDiscipline + Send + Sync> Replication for FixedPointReplication<Q> {
+impl Replication for FixedPointReplication {
     fn advance(&mut self, limit: RunLimit, watch: &mut RunWatch<'_>) -> StopReason {
         self.limit = self.boundary.min(limit.until);
         loop {
             let (due, served) = (self.events.next_time(), self.shared.next_departure());
-            let offered = self.shared.queue.next_cross_arrival();
+            let offered = self.shared.next_cross_arrival();
             if served <= due.min(offered) && served <= self.limit {
                 self.transmit_at_router(served);
             } else if offered <= due && offered <= self.limit {
@@ -428,6 +422,22 @@ impl<Q: QueueDiscipline + Send + Sync> Replication for FixedPointReplication<Q> 
     }
 }
 
+/// The shared router of a replication, with its cross traffic.
+fn create_shared_router(config: &RoadConfig, replication: u32) -> SharedRouter {
+    let stream = |(index, stream): (u32, &CrossConfig)| RouterStream {
+        index: index as usize,
+        arrivals: CrossArrivals::for_stream(&stream.process, config.seed, replication, index),
+    };
+    SharedRouter::new(
+        config.queue,
+        config.limit,
+        config.router_bps,
+        config.packet_bytes,
+        RandomStream::for_entity(config.seed, replication, 0, StreamPurpose::LinkEarlyDrop),
+        config.streams_at(config.hops_before.len()).map(stream).collect(),
+    )
+}
+
 /// Whether flows keep their connections between files.
 pub(super) fn is_persistent(traffic: &Traffic) -> bool {
     matches!(traffic, Traffic::OnOff { persistent: true, .. })
@@ -467,10 +477,10 @@ pub(super) fn draw_off_time(
 /// Extra delay of loss feedback. Without any delay before the shared router, a flow would endlessly
 /// resend into a full buffer at the same time. Its feedback is therefore delayed by one packet time
 /// of the router, as in the packet engine.
-fn loss_feedback_delay(config: &RunConfig, paths: &[ClassPath], link: &Transmitter) -> Nanos {
+fn loss_feedback_delay(config: &RoadConfig, paths: &[ClassPath], packet_time: Nanos) -> Nanos {
     let min_delay = paths.iter().map(|path| path.up_delay).min().unwrap_or(0);
-    let takes_time = min_delay + hops::time_to_first_shared_hop(config, config.packet_bytes) > 0;
-    if takes_time { 0 } else { link.cached_transmission_time().max(1) }
+    let takes_time = min_delay + config.time_to_router() > 0;
+    if takes_time { 0 } else { packet_time.max(1) }
 }
 
 /// Statistics of the flows of a class since the last reset of the counters.

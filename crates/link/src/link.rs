@@ -195,14 +195,6 @@ impl<Q, X> QueueingLink<Q, X> {
         self.transmitter = transmitter;
     }
 
-    /// See [`QueueDiscipline::prefetch_ahead`].
-    pub fn prefetch_ahead<T>(&self, turns: usize, report: impl FnMut(u32))
-    where
-        Q: QueueDiscipline<T>,
-    {
-        self.queue.prefetch_ahead(turns, report);
-    }
-
     /// Backlog, excluding the packet in transmission.
     #[must_use]
     pub fn waiting_backlog<T>(&self) -> Backlog

@@ -20,7 +20,9 @@ use std::io::BufWriter;
 use std::path::PathBuf;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
-use tcpcast_fixed_point::{FixedPointConfig, STEP_CELLS, create_replications};
+use tcpcast_fixed_point::{
+    FixedPointConfig, RoadConfig, STEP_CELLS, create_replications, estimate_bytes,
+};
 use tcpcast_sim::flows::{NetworkConfig, create_network_replications, estimate_network_bytes};
 use tcpcast_sim::probe::{
     BUCKETS_PER_OCTAVE, CLASS_CELLS, GOODPUT_KINDS, GoodputBucketCount, LINK_CELLS,
@@ -28,7 +30,7 @@ use tcpcast_sim::probe::{
     ReplicationTotals, SIZE_CELLS, SequenceEvent, StreamCounters, TIME_KINDS, TIMEOUT_KINDS,
     TimeBucketCount, TimeSeries, TimesBySlot, time_bucket_limits,
 };
-use tcpcast_sim::{Replication, Replications, RunConfig, RunControl, RunLimit, StopReason};
+use tcpcast_sim::{Replication, Replications, RunControl, RunLimit, StopReason};
 
 #[global_allocator]
 static ALLOCATOR: allocator::ExitOnFailureAllocator = allocator::ExitOnFailureAllocator;
@@ -43,19 +45,8 @@ struct Simulation {
     class_count: usize,
     /// Pairs of link and class of a network of links.
     link_classes: Vec<(usize, usize)>,
-    config: AnyConfig,
-}
-
-impl Simulation {
-    fn new_run(runs: Replications, config: RunConfig) -> Self {
-        let class_count = config.classes.len();
-        Self {
-            runs,
-            class_count,
-            link_classes: Vec::new(),
-            config: AnyConfig::Road(Box::new(config)),
-        }
-    }
+    /// Configuration of the network; `None` for a fixed point, which writes no captures.
+    network: Option<Box<NetworkConfig>>,
 }
 
 /// Packets and ON times per source.
@@ -81,18 +72,18 @@ enum WaitEndReason {
 impl Simulation {
     /// Create `replications` runs of a configuration, given as plain data.
     #[new]
-    fn new(py: Python<'_>, config: AnyConfig, replications: u32) -> PyResult<Self> {
+    fn new(
+        py: Python<'_>,
+        config: ConfigFromPython<NetworkConfig>,
+        replications: u32,
+    ) -> PyResult<Self> {
         import_numpy(py)?;
-        Ok(match config {
-            AnyConfig::Road(config) => {
-                Self::new_run(Replications::new(&config, replications), *config)
-            }
-            AnyConfig::Links(config) => Self {
-                class_count: config.classes.len(),
-                link_classes: config.link_classes(),
-                runs: create_network_replications(&config, replications),
-                config: AnyConfig::Links(config),
-            },
+        let ConfigFromPython(config) = config;
+        Ok(Self {
+            class_count: config.classes.len(),
+            link_classes: config.link_classes(),
+            runs: create_network_replications(&config, replications),
+            network: Some(Box::new(config)),
         })
     }
 
@@ -100,12 +91,17 @@ impl Simulation {
     #[classmethod]
     fn fixed_point(
         _class: &Bound<'_, PyType>,
-        config: ConfigFromPython<RunConfig>,
+        config: ConfigFromPython<RoadConfig>,
         spec: ConfigFromPython<FixedPointConfig>,
         replications: u32,
     ) -> Self {
         let (ConfigFromPython(config), ConfigFromPython(spec)) = (config, spec);
-        Self::new_run(create_replications(&config, &spec, replications), config)
+        Self {
+            class_count: config.classes.len(),
+            link_classes: Vec::new(),
+            runs: create_replications(&config, &spec, replications),
+            network: None,
+        }
     }
 
     /// Advance all replications. Return "done", "interrupted", "out-of-time" or "crowded".
@@ -206,11 +202,6 @@ impl Simulation {
             (counters.offered, counters.carried, counters.dropped, sums, fluid, waits)
         };
         dict.set_item("cross", totals.cross.streams().iter().map(of_stream).collect::<Vec<_>>())?;
-        let hops = totals.hops.iter().map(|hop| {
-            let load = (hop.carried, hop.capacity);
-            (hop.arrived, hop.queue_drops, hop.random_drops, hop.busy, hop.held, hop.longest, load)
-        });
-        dict.set_item("hops", hops.collect::<Vec<_>>())?;
         dict.set_item("states_time_ns", totals.states_time.to_pyarray(py))?;
         dict.set_item("births", totals.births.to_pyarray(py))?;
         dict.set_item("deaths", totals.deaths.to_pyarray(py))?;
@@ -403,10 +394,8 @@ impl Simulation {
     fn begin_capture(&mut self, index: usize, path: PathBuf) -> PyResult<()> {
         let file = BufWriter::new(File::create(path)?);
         let capture = self.runs.capture_mut(index).ok_or_else(missing_capture_error)?;
-        let connection_properties = match &self.config {
-            AnyConfig::Road(config) => config.connection_properties(capture.tap()),
-            AnyConfig::Links(config) => config.connection_properties(capture.tap()),
-        };
+        let network = self.network.as_ref().ok_or_else(missing_capture_error)?;
+        let connection_properties = network.connection_properties(capture.tap());
         Ok(capture.start_writing_to(Box::new(file), connection_properties)?)
     }
 
@@ -521,30 +510,16 @@ fn conservation_error(error: tcpcast_sim::ConservationError) -> PyErr {
     PyRuntimeError::new_err(error.to_string())
 }
 
-/// A configuration of one road, or of a network of links.
-enum AnyConfig {
-    Road(Box<RunConfig>),
-    Links(Box<NetworkConfig>),
-}
-
-impl FromPyObject<'_, '_> for AnyConfig {
-    type Error = PyErr;
-
-    fn extract(data: Borrowed<'_, '_, PyAny>) -> PyResult<Self> {
-        if data.contains("links")? {
-            return Ok(Self::Links(Box::new(data.extract::<ConfigFromPython<NetworkConfig>>()?.0)));
-        }
-        Ok(Self::Road(Box::new(data.extract::<ConfigFromPython<RunConfig>>()?.0)))
-    }
-}
-
 /// Return the approximate memory of `replications` replications of a configuration in bytes.
 #[pyfunction]
-fn run_bytes(config: AnyConfig, replications: u32) -> u64 {
-    match config {
-        AnyConfig::Road(config) => tcpcast_sim::run_bytes(&config, replications),
-        AnyConfig::Links(config) => estimate_network_bytes(&config, replications),
-    }
+fn run_bytes(config: ConfigFromPython<NetworkConfig>, replications: u32) -> u64 {
+    estimate_network_bytes(&config.0, replications)
+}
+
+/// Return the approximate memory of `replications` fixed points of a configuration in bytes.
+#[pyfunction]
+fn fixed_point_bytes(config: ConfigFromPython<RoadConfig>, replications: u32) -> u64 {
+    estimate_bytes(&config.0, replications)
 }
 
 /// The compiled part of tcpcast.
@@ -566,6 +541,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("GOODPUT_BUCKETS", (OCTAVES, BUCKETS_PER_OCTAVE))?;
     module.add("TIMEOUT_KINDS", TIMEOUT_KINDS.to_vec())?;
     module.add_function(wrap_pyfunction!(run_bytes, module)?)?;
+    module.add_function(wrap_pyfunction!(fixed_point_bytes, module)?)?;
     module.add_function(wrap_pyfunction!(distributions::student_quantile, module)?)?;
     module.add_function(wrap_pyfunction!(distributions::student_tail_probability, module)?)?;
     module.add_function(wrap_pyfunction!(distributions::gamma_quantile, module)?)?;

@@ -14,37 +14,148 @@
 //!   with instantaneous loss feedback; DROP is `arriving`, or `longest` with a start in
 //!   equilibrium.
 //!
-//! `STACK=linux-cubic` (or another modern stack) in the environment sets the stack of the senders.
-//! `NETWORK=1` runs modern stacks over a network of links, and there `QUIC=1` replaces TCP by QUIC.
+//! `STACK=linux-cubic` (or another modern stack) in the environment sets the stack of the senders,
+//! and `QUIC=1` replaces its TCP by QUIC.
 
-#[path = "../tests/one_road/mod.rs"]
-mod one_road;
-
-use one_road::network_of_one_road;
+use std::num::NonZeroU32;
 use std::time::Instant;
 use tcpcast_sim::clock::{Nanos, SECOND, transmission_time};
-use tcpcast_sim::flows::create_network_replications;
+use tcpcast_sim::flows::{
+    FlowClassConfig, FlowTcp, FlowTraffic, LinkInstances, NetworkConfig, NetworkLinkConfig,
+    SendingEnds, create_network_replications,
+};
 use tcpcast_sim::probe::{ClassCell, ProbeConfig};
-use tcpcast_sim::queue::disciplines::{self, FqCodelConfig};
-use tcpcast_sim::queue::{
-    BufferAssignment, DropPolicy, FairConfig, HeadOfLine, LinkRate, ManagedConfig, QueueConfig,
-    TieBreakRule,
+use tcpcast_sim::queue::LinkRate;
+use tcpcast_sim::queue::disciplines::{
+    BufferAssignment, DropPolicy, DrrConfig, FqCodelConfig, HeadOfLine, QueueConfig, TieBreakRule,
 };
 use tcpcast_sim::{
-    AccessConfig, BottleneckLoss, BulkStartTimes, ClassConfig, Distribution, FileSize, HopConfig,
-    LinkLossConfig, LossModel, OnOffInitialState, Replications, RunConfig, RunControl, RunLimit,
-    SizeRounding, Traffic,
+    BulkStartTimes, Distribution, FileSize, LinkLossConfig, LossModel, OnOffInitialState,
+    RunControl, RunLimit, SizeRounding, Traffic,
 };
 use tcpcast_tcp::modern::{HandshakeKind, ModernTcpConfig, Preset, Stack};
 use tcpcast_tcp::quic::QuicRules;
 use tcpcast_tcp::{IdleRestart, InstantLossRules, TcpConfig, WindowGrowthCondition};
 
-fn argument<T: std::str::FromStr>(index: usize, default: T) -> T {
-    std::env::args().nth(index).and_then(|text| text.parse().ok()).unwrap_or(default)
+/// Sources of one class behind one bottleneck.
+struct Workload {
+    seed: u64,
+    packet_bytes: u32,
+    sources: u32,
+    /// Rates of the access links of each source and receiver.
+    access_bps: [Option<u64>; 2],
+    bottleneck_bps: u64,
+    limit: Option<u64>,
+    queue: QueueConfig,
+    loss: f64,
+    /// Rate and delay of a shared link on each side of the bottleneck.
+    hops: Option<(u64, Nanos)>,
+    /// Propagation delay of each direction, without that of the hops.
+    delay: Nanos,
+    traffic: Traffic,
+    tcp: TcpConfig,
+    warmup: Nanos,
+    size_bounds: Vec<u32>,
 }
 
-fn access_link(rate_bps: Option<u64>) -> AccessConfig {
-    AccessConfig { rate_bps, delay: 0, limit: None, loss: None }
+impl Workload {
+    /// NewReno sources behind a drop-tail queue.
+    fn new(sources: u32, bottleneck_bps: u64, delay: Nanos, traffic: Traffic) -> Self {
+        Self {
+            seed: 1,
+            packet_bytes: 1500,
+            sources,
+            access_bps: [None; 2],
+            bottleneck_bps,
+            limit: None,
+            queue: QueueConfig::DropTail,
+            loss: 0.0,
+            hops: None,
+            delay,
+            traffic,
+            tcp: TcpConfig::default(),
+            warmup: 0,
+            size_bounds: vec![2, 6, 14, 30, 62, 128, 256, 512, 1024, 2048, 4096],
+        }
+    }
+
+    fn network(&self, modern: Option<ModernTcpConfig>) -> NetworkConfig {
+        let link = |rate_bps, each| NetworkLinkConfig {
+            rate: LinkRate::Constant(rate_bps),
+            policer: None,
+            delay: 0,
+            limit: None,
+            limit_bytes: None,
+            queue: QueueConfig::DropTail,
+            remark: None,
+            loss: None,
+            jitter: None,
+            docsis: None,
+            each,
+            changes: Vec::new(),
+        };
+        let bottleneck = NetworkLinkConfig {
+            limit: self.limit,
+            queue: self.queue,
+            loss: (self.loss > 0.0)
+                .then_some(LinkLossConfig::before_queue(LossModel::Bernoulli(self.loss))),
+            ..link(Some(self.bottleneck_bps), LinkInstances::All)
+        };
+        let hop = self.hops.map(|(rate_bps, delay)| NetworkLinkConfig {
+            delay,
+            limit: self.limit,
+            ..link(Some(rate_bps), LinkInstances::All)
+        });
+        let [ingress, egress] = self
+            .access_bps
+            .map(|rate_bps| rate_bps.map(|rate_bps| link(Some(rate_bps), LinkInstances::Sender)));
+        let before = [ingress, hop.clone()].into_iter().flatten();
+        let mut links: Vec<_> = before.collect();
+        let headline = links.len();
+        links.push(bottleneck);
+        links.extend([hop, egress].into_iter().flatten());
+        let ack_bytes = 40;
+        let ack_times = links.iter().map(|link| link.transmission_time(ack_bytes) + link.delay);
+        let back_delay = self.delay + ack_times.sum::<Nanos>();
+        NetworkConfig {
+            seed: self.seed,
+            sites: Vec::new(),
+            classes: vec![FlowClassConfig {
+                site: None,
+                flows: self.sources,
+                routes: vec![(0..links.len()).collect()],
+                back: vec![Vec::new()],
+                delay: self.delay,
+                back_delay,
+                packet_bytes: self.packet_bytes,
+                ack_bytes,
+                tso: false,
+                gro: true,
+                sends: SendingEnds::Server,
+                traffic: FlowTraffic::Files(self.traffic.clone()),
+                reading: None,
+                writing: None,
+                tcp: Some(match modern {
+                    Some(modern) => FlowTcp::Modern(modern),
+                    None => FlowTcp::Packets(self.tcp.clone()),
+                }),
+                host_noise: if modern.is_some() { HOST_NOISE } else { 0 },
+                host: None,
+                dscp: 0,
+                scale: None,
+            }],
+            cross: Vec::new(),
+            round_loss: None,
+            headline,
+            links,
+            warmup: self.warmup,
+            probes: ProbeConfig { size_bounds: self.size_bounds.clone(), ..ProbeConfig::default() },
+        }
+    }
+}
+
+fn argument<T: std::str::FromStr>(index: usize, default: T) -> T {
+    std::env::args().nth(index).and_then(|text| text.parse().ok()).unwrap_or(default)
 }
 
 fn one_way_propagation(rtt: Nanos, rates: [Option<u64>; 3]) -> Nanos {
@@ -55,177 +166,114 @@ fn one_way_propagation(rtt: Nanos, rates: [Option<u64>; 3]) -> Nanos {
     (rtt - transmission) / 2
 }
 
-/// As [`w134`], at a load at which no stack builds a standing queue.
-fn even_loss_workload() -> (RunConfig, RunLimit) {
-    let (mut config, limit) = w134_workload();
-    if let Traffic::OnOff { off, .. } = &mut config.classes[0].traffic {
+/// As [`w134_workload`], at a load at which no stack builds a standing queue.
+fn even_loss_workload() -> (Workload, RunLimit) {
+    let (mut workload, limit) = w134_workload();
+    if let Traffic::OnOff { off, .. } = &mut workload.traffic {
         *off = Distribution::Exponential { minimum: 0.0, scale: 2.0 };
     }
-    config.tcp.initial_window = 10;
-    (config, limit)
+    workload.tcp.initial_window = 10;
+    (workload, limit)
 }
 
-fn w134_workload() -> (RunConfig, RunLimit) {
+fn w134_workload() -> (Workload, RunLimit) {
     let sources: u32 = argument(4, 134);
     let rate = u64::from(sources) * 10_000_000 / 134;
-    let delay = one_way_propagation(SECOND / 20, [Some(100_000_000), Some(rate), Some(2_000_000)]);
-    let class = ClassConfig {
-        packet_bytes: None,
-        sources,
-        ingress: access_link(Some(100_000_000)),
-        egress: access_link(Some(2_000_000)),
-        forward: delay,
-        back: delay,
-        traffic: Traffic::OnOff {
-            off: Distribution::Exponential { minimum: 0.0, scale: 1.0 },
-            size: Distribution::Exponential { minimum: 3.0, scale: 9.0 },
-            rounding: SizeRounding::Nearest,
-            persistent: false,
-            coupling: 0.0,
-            begin: OnOffInitialState::Off,
-        },
-        tcp: None,
-        host_noise: 0,
-        scale: None,
+    let access_bps = [Some(100_000_000), Some(2_000_000)];
+    let delay = one_way_propagation(SECOND / 20, [access_bps[0], Some(rate), access_bps[1]]);
+    let traffic = Traffic::OnOff {
+        off: Distribution::Exponential { minimum: 0.0, scale: 1.0 },
+        size: Distribution::Exponential { minimum: 3.0, scale: 9.0 },
+        rounding: SizeRounding::Nearest,
+        persistent: false,
+        coupling: 0.0,
+        begin: OnOffInitialState::Off,
     };
-    let config = RunConfig {
+    let workload = Workload {
         seed: argument(3, 1),
-        bottleneck_bps: Some(rate),
-        buffer: Some(u64::from(sources) * 150 / 134),
-        loss: None,
+        access_bps,
+        limit: Some(u64::from(sources) * 150 / 134),
         tcp: TcpConfig { receiver_window: 44, initial_ssthresh: 44, ..TcpConfig::default() },
-        classes: vec![class],
-        ..default_config()
+        ..Workload::new(sources, rate, delay, traffic)
     };
-    (config, RunLimit { transfers: argument(2, 200_000), until: 1_000_000 * SECOND })
+    (workload, RunLimit { transfers: argument(2, 200_000), until: 1_000_000 * SECOND })
 }
 
-fn long_flows_workload() -> (RunConfig, RunLimit) {
-    let (mut config, until) =
+fn long_flows_workload() -> (Workload, RunLimit) {
+    let (mut workload, until) =
         endless_flows(60, argument(4, 500), argument(5, 0.0), argument(6, 300));
-    let quantum_bytes = argument(8, 0);
-    if quantum_bytes > 0 {
-        let fair = FairConfig { quantum_bytes, ..round_robin(DropPolicy::LongestHead) };
-        config.queue = QueueConfig::Fair(fair);
+    if let Some(quantum_bytes) = NonZeroU32::new(argument(8, 0)) {
+        let drr = DrrConfig { quantum_bytes, ..round_robin(DropPolicy::LongestHead) };
+        workload.queue = QueueConfig::Drr(drr);
     }
-    config.seed = argument(7, 1);
-    (config, until)
+    workload.seed = argument(7, 1);
+    (workload, until)
 }
 
-fn any_path_workload() -> (RunConfig, RunLimit) {
-    let (config, until) =
+fn any_path_workload() -> (Workload, RunLimit) {
+    let (workload, until) =
         endless_flows(argument(4, 138), argument(5, 115_000), argument(6, 0.0), argument(7, 60));
-    (RunConfig { seed: argument(8, 1), ..config }, until)
+    (Workload { seed: argument(8, 1), ..workload }, until)
 }
 
-fn hops_workload() -> (RunConfig, RunLimit) {
-    let (mut config, until) = endless_flows(48, argument(4, 500), 0.0, argument(5, 300));
-    let hop = HopConfig {
-        shared: true,
-        rate_bps: config.bottleneck_bps.map(|rate| rate + rate / 10),
-        delay: SECOND / 1000 * 3,
-        buffer: config.buffer,
-        queue: QueueConfig::DropTail,
-        loss: None,
-    };
-    (config.hops_before, config.hops_after) = (vec![hop.clone()], vec![hop]);
-    config.seed = argument(6, 1);
-    (config, until)
+fn hops_workload() -> (Workload, RunLimit) {
+    let (workload, until) = endless_flows(48, argument(4, 500), 0.0, argument(5, 300));
+    let rate = workload.bottleneck_bps;
+    let hops = Some((rate + rate / 10, SECOND / 1000 * 3));
+    (Workload { seed: argument(6, 1), hops, ..workload }, until)
 }
 
 /// Endless flows through one drop-tail buffer.
-fn endless_flows(rtt_ms: u64, buffer: u64, loss: f64, seconds: u64) -> (RunConfig, RunLimit) {
+fn endless_flows(rtt_ms: u64, buffer: u64, loss: f64, seconds: u64) -> (Workload, RunLimit) {
     let rate = argument(3, 100) * 1_000_000;
     let delay = one_way_propagation(rtt_ms * SECOND / 1000, [None, Some(rate), None]);
-    let class = ClassConfig {
-        packet_bytes: None,
-        sources: argument(2, 10),
-        ingress: access_link(None),
-        egress: access_link(None),
-        forward: delay,
-        back: delay,
-        traffic: Traffic::Bulk {
-            start: BulkStartTimes::Drawn(Distribution::Uniform { low: 0.0, high: 1.0 }),
-            stop: None,
-        },
-        tcp: None,
-        host_noise: 0,
-        scale: None,
-    };
-    let config = RunConfig {
-        bottleneck_bps: Some(rate),
-        buffer: Some(buffer),
-        loss: (loss > 0.0).then_some(LinkLossConfig::before_queue(BottleneckLoss::Packet(
-            LossModel::Bernoulli(loss),
-        ))),
+    let start = BulkStartTimes::Drawn(Distribution::Uniform { low: 0.0, high: 1.0 });
+    let workload = Workload {
+        limit: Some(buffer),
+        loss,
         tcp: TcpConfig { initial_window: 10, ..TcpConfig::default() },
-        classes: vec![class],
-        ..default_config()
+        ..Workload::new(argument(2, 10), rate, delay, Traffic::Bulk { start, stop: None })
     };
-    (config, RunLimit { transfers: u64::MAX, until: seconds * SECOND })
+    (workload, RunLimit { transfers: u64::MAX, until: seconds * SECOND })
 }
 
 /// The users of the local loop behind FQ-CoDel.
-fn web_users_workload() -> (RunConfig, RunLimit) {
-    let (config, until) = local_loop_workload();
-    let managed = ManagedConfig {
-        discipline: disciplines::QueueConfig::FqCodel(FqCodelConfig::default()),
-        rate: LinkRate::Constant(config.bottleneck_bps),
-        limit_bytes: None,
-    };
-    let mut classes = config.classes;
-    for class in &mut classes {
-        if let Traffic::OnOff { persistent, .. } = &mut class.traffic {
-            *persistent = false;
-        }
+fn web_users_workload() -> (Workload, RunLimit) {
+    let (mut workload, until) = local_loop_workload();
+    if let Traffic::OnOff { persistent, .. } = &mut workload.traffic {
+        *persistent = false;
     }
-    let (queue, tcp) = (QueueConfig::Managed(managed), TcpConfig::default());
-    (RunConfig { classes, queue, tcp, ..config }, until)
+    let queue = QueueConfig::FqCodel(FqCodelConfig::default());
+    (Workload { queue, tcp: TcpConfig::default(), ..workload }, until)
 }
 
-fn short_transfers_workload() -> (RunConfig, RunLimit) {
+fn short_transfers_workload() -> (Workload, RunLimit) {
     let sizes = vec![1, 2, 4, 8, 16, 30];
     let rate = 100_000_000;
     let taken = transmission_time(540, Some(rate)) + transmission_time(40, Some(rate));
     let delay = (SECOND / 10 - taken) / 2;
     let transfers = argument(2, 50_000) * sizes.len() as u64;
-    let class = ClassConfig {
-        packet_bytes: None,
-        sources: 0,
-        ingress: access_link(None),
-        egress: access_link(None),
-        forward: delay,
-        back: delay,
-        traffic: Traffic::Transfers {
-            sizes: sizes.iter().copied().map(FileSize::of_full_packets).collect(),
-        },
-        tcp: None,
-        host_noise: 0,
-        scale: None,
-    };
-    let config = RunConfig {
+    let files = sizes.iter().copied().map(FileSize::of_full_packets).collect();
+    let workload = Workload {
         seed: argument(3, 1),
         packet_bytes: 540,
-        bottleneck_bps: Some(rate),
-        loss: Some(LinkLossConfig::before_queue(BottleneckLoss::Packet(LossModel::Bernoulli(0.1)))),
+        loss: 0.1,
         tcp: TcpConfig { receiver_window: 30, initial_ssthresh: 30, ..TcpConfig::default() },
-        classes: vec![class],
-        probes: ProbeConfig { size_bounds: sizes, ..ProbeConfig::default() },
-        ..default_config()
+        size_bounds: sizes,
+        ..Workload::new(0, rate, delay, Traffic::Transfers { sizes: files })
     };
-    (config, RunLimit { transfers, until: 2_000_000_000 * SECOND })
+    (workload, RunLimit { transfers, until: 2_000_000_000 * SECOND })
 }
 
 /// Packet-by-packet round robin with a shared buffer.
-fn round_robin(drop: DropPolicy) -> FairConfig {
-    let ties = TieBreakRule::Latest;
-    FairConfig {
-        quantum_bytes: 1500,
-        packet_bytes: 1500,
+fn round_robin(drop: DropPolicy) -> DrrConfig {
+    DrrConfig {
+        quantum_bytes: NonZeroU32::new(1500).expect("not zero"),
         buffers: BufferAssignment::Shared,
         drop,
-        ties,
+        ties: TieBreakRule::Latest,
         head_of_line: HeadOfLine::InBuffer,
+        heavy: None,
     }
 }
 
@@ -235,33 +283,22 @@ fn lognormal(mean: f64) -> Distribution {
     Distribution::Lognormal { mu: mean.ln() - variance / 2.0, sigma: variance.sqrt(), minimum: 0.0 }
 }
 
-fn local_loop_workload() -> (RunConfig, RunLimit) {
+fn local_loop_workload() -> (Workload, RunLimit) {
     let longest = argument(5, String::new()) == "longest";
     let rate = argument(6, 100) * 1_000_000;
-    let access_rate = Some(10_000_000);
-    let delay = one_way_propagation(SECOND / 10, [access_rate, Some(rate), access_rate]);
-    let class = ClassConfig {
-        packet_bytes: None,
-        sources: argument(2, 10_000),
-        ingress: access_link(access_rate),
-        egress: access_link(access_rate),
-        forward: delay,
-        back: delay,
-        traffic: Traffic::OnOff {
-            off: lognormal(30.0),
-            size: lognormal(50.0),
-            rounding: SizeRounding::Nearest,
-            persistent: true,
-            coupling: 0.0,
-            begin: if longest {
-                OnOffInitialState::Equilibrium { active: 0.5, within: 0.1 }
-            } else {
-                OnOffInitialState::Off
-            },
+    let access = Some(10_000_000);
+    let delay = one_way_propagation(SECOND / 10, [access, Some(rate), access]);
+    let traffic = Traffic::OnOff {
+        off: lognormal(30.0),
+        size: lognormal(50.0),
+        rounding: SizeRounding::Nearest,
+        persistent: true,
+        coupling: 0.0,
+        begin: if longest {
+            OnOffInitialState::Equilibrium { active: 0.5, within: 0.1 }
+        } else {
+            OnOffInitialState::Off
         },
-        tcp: None,
-        host_noise: 0,
-        scale: None,
     };
     let queue = round_robin(if longest { DropPolicy::LongestTail } else { DropPolicy::Arriving });
     let rules = InstantLossRules {
@@ -271,11 +308,11 @@ fn local_loop_workload() -> (RunConfig, RunLimit) {
         timeout: true,
         retransmit: false,
     };
-    let config = RunConfig {
+    let workload = Workload {
         seed: argument(4, 1),
-        bottleneck_bps: Some(rate),
-        buffer: Some(argument(7, 10_000)),
-        queue: QueueConfig::Fair(queue),
+        access_bps: [access; 2],
+        limit: Some(argument(7, 10_000)),
+        queue: QueueConfig::Drr(queue),
         tcp: TcpConfig {
             initial_window: 1,
             initial_ssthresh: 40,
@@ -284,35 +321,10 @@ fn local_loop_workload() -> (RunConfig, RunLimit) {
             instant: Some(rules),
             ..TcpConfig::default()
         },
-        classes: vec![class],
         warmup: 120 * SECOND,
-        ..default_config()
+        ..Workload::new(argument(2, 10_000), rate, delay, traffic)
     };
-    (config, RunLimit { transfers: u64::MAX, until: argument(3, 600) * SECOND })
-}
-
-fn default_config() -> RunConfig {
-    RunConfig {
-        seed: 1,
-        packet_bytes: 1500,
-        ack_bytes: 40,
-        bottleneck_bps: None,
-        buffer: None,
-        queue: QueueConfig::DropTail,
-        loss: None,
-        jitter: None,
-        cross: Vec::new(),
-        hops_before: Vec::new(),
-        hops_after: Vec::new(),
-        return_link: None,
-        tcp: TcpConfig::default(),
-        classes: Vec::new(),
-        warmup: 0,
-        probes: ProbeConfig {
-            size_bounds: vec![2, 6, 14, 30, 62, 128, 256, 512, 1024, 2048, 4096],
-            ..ProbeConfig::default()
-        },
-    }
+    (workload, RunLimit { transfers: u64::MAX, until: argument(3, 600) * SECOND })
 }
 
 fn modern_stack_from_environment(packet_bytes: u32) -> Option<ModernTcpConfig> {
@@ -338,7 +350,7 @@ const HOST_NOISE: Nanos = SECOND / 10_000;
 
 fn main() {
     let scenario: String = argument(1, "w134".to_string());
-    let (mut config, limit) = match scenario.as_str() {
+    let (workload, limit) = match scenario.as_str() {
         "even" => even_loss_workload(),
         "long" => long_flows_workload(),
         "path" => any_path_workload(),
@@ -348,20 +360,12 @@ fn main() {
         "loop" => local_loop_workload(),
         _ => w134_workload(),
     };
-    config.tcp.modern = modern_stack_from_environment(config.packet_bytes);
-    if let (Some(modern), "even") = (&mut config.tcp.modern, scenario.as_str()) {
-        let window = u64::from(config.tcp.receiver_window);
+    let mut modern = modern_stack_from_environment(workload.packet_bytes);
+    if let (Some(modern), "even") = (&mut modern, scenario.as_str()) {
+        let window = u64::from(workload.tcp.receiver_window);
         modern.stack.receiving.buffer = window * u64::from(modern.stack.mss);
     }
-    if config.tcp.modern.is_some() {
-        config.classes.iter_mut().for_each(|class| class.host_noise = HOST_NOISE);
-    }
-    let mut runs = if std::env::var_os("NETWORK").is_some() {
-        let network = network_of_one_road(&config).expect("a network can have all features");
-        create_network_replications(&network, 1)
-    } else {
-        Replications::new(&config, 1)
-    };
+    let mut runs = create_network_replications(&workload.network(modern), 1);
     let started = Instant::now();
     runs.advance(limit, 1, &RunControl::new(1));
     let wall = started.elapsed().as_secs_f64();
@@ -372,7 +376,7 @@ fn main() {
     println!(
         "packet {scenario} simulated_s={now:.1} warmup_s={:.1} wall_s={wall:.3} \
          delivered={delivered} wall_per_million_s={:.4}",
-        config.warmup as f64 * 1e-9,
+        workload.warmup as f64 * 1e-9,
         wall / delivered * 1e6
     );
     let size = total(ClassCell::TransferPackets);

@@ -1,6 +1,6 @@
-//! Random delays: jitter of data packets behind the bottleneck, and processing delays of hosts.
+//! Random delays: configuration of the jitter of links, and processing delays of hosts.
 
-use crate::clock::{Nanos, seconds_to_nanos};
+use crate::clock::Nanos;
 use crate::random::{NamedStream, RandomSource, RandomStream, StreamPurpose, mix_bits};
 use crate::traffic::Distribution;
 use serde::Deserialize;
@@ -15,36 +15,6 @@ pub struct JitterConfig {
     /// Whether packets with a shorter delay overtake others; otherwise each packet waits for the
     /// earlier packets.
     pub reorder: bool,
-}
-
-/// Jitter of one replication.
-#[derive(Clone, Debug)]
-pub(crate) struct LinkJitter {
-    config: JitterConfig,
-    draws: RandomStream,
-    last: Nanos,
-}
-
-impl LinkJitter {
-    pub(crate) fn new(config: &JitterConfig, seed: u64, replication: u32) -> Self {
-        let draws = RandomStream::for_entity(seed, replication, 0, StreamPurpose::Jitter);
-        Self { config: config.clone(), draws, last: 0 }
-    }
-
-    /// Departure time of a packet that arrives at `at`; packets arrive in the order of time.
-    pub(crate) fn draw_departure_time(&mut self, at: Nanos) -> Nanos {
-        let due = at + seconds_to_nanos(self.config.delay.draw_value(&mut self.draws));
-        if self.config.reorder {
-            return due;
-        }
-        self.last = due.max(self.last);
-        self.last
-    }
-
-    /// Whether packets may overtake each other.
-    pub(crate) fn may_reorder(&self) -> bool {
-        self.config.reorder
-    }
 }
 
 /// Processing delays of the hosts of a class: an exponential time per packet or timer.
@@ -125,31 +95,6 @@ fn negative_log2(number: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn delays(reorder: bool) -> Vec<Nanos> {
-        let delay = Distribution::Exponential { minimum: 0.001, scale: 0.004 };
-        let mut jitter = LinkJitter::new(&JitterConfig { delay, reorder }, 1, 0);
-        (0..20_000).map(|n| jitter.draw_departure_time(n * 1_000_000)).collect()
-    }
-
-    #[test]
-    fn delays_with_reordering_are_independent() {
-        let due = delays(true);
-        let waits = (0..).zip(&due).map(|(n, due)| due - n * 1_000_000);
-        let mean = waits.clone().sum::<u64>() as f64 / due.len() as f64;
-        assert!((mean / 5e6 - 1.0).abs() < 0.03, "{mean} ns");
-        assert!(waits.min() >= Some(1_000_000) && !due.is_sorted());
-    }
-
-    #[test]
-    fn packets_without_reordering_wait_for_earlier_ones() {
-        let (free, kept) = (delays(true), delays(false));
-        let running = free.iter().scan(0, |last, due| {
-            *last = (*last).max(*due);
-            Some(*last)
-        });
-        assert!(running.eq(kept));
-    }
 
     #[test]
     fn timer_delay_is_exponential() {

@@ -104,13 +104,8 @@ impl fmt::Debug for Packet {
 /// serial number of the packet that triggered it, or 0 if a timer did. All serial numbers are 0 if
 /// no probe needs them.
 ///
-/// Packets of polled ends have the index of their segment in [`SegmentsInFlight`] instead. ECN bits
-/// and a mark of short packets are stored between the kind and the index.
-///
 /// A single number, with the kind in the upper bits, so that a packet has no padding and is copied
 /// in two moves.
-///
-/// [`SegmentsInFlight`]: crate::segments::SegmentsInFlight
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PacketLabel(u32);
 
@@ -120,35 +115,12 @@ impl PacketLabel {
     /// ECN: the packet is ECN-capable; a queue has marked it.
     const ECN_CAPABLE: u32 = 1 << 29;
     const ECN_MARKED: u32 = 1 << 28;
-    /// Flag of packets that are shorter than full ones.
-    const SHORT_FLAG: u32 = 1 << 27;
-    const INDEX_MASK: u32 = Self::SHORT_FLAG - 1;
 
     /// Creates a label with a serial number.
     #[inline(always)]
     #[must_use]
     pub fn new(kind: PacketKind, serial: u16) -> Self {
         Self((kind as u32) << Self::KIND_SHIFT | u32::from(serial))
-    }
-
-    /// Creates a label with the index of a segment.
-    #[inline(always)]
-    pub(crate) fn with_index(kind: PacketKind, index: u32, is_short: bool) -> Self {
-        debug_assert!(index <= Self::INDEX_MASK);
-        let short = if is_short { Self::SHORT_FLAG } else { 0 };
-        Self((kind as u32) << Self::KIND_SHIFT | short | index)
-    }
-
-    /// Index of the segment.
-    #[inline(always)]
-    pub(crate) fn index(self) -> usize {
-        (self.0 & Self::INDEX_MASK) as usize
-    }
-
-    /// Whether the packet is shorter than a full one.
-    #[inline(always)]
-    pub(crate) fn is_short(self) -> bool {
-        self.0 & Self::SHORT_FLAG != 0
     }
 
     /// Kind of the packet.

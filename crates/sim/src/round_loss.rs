@@ -15,7 +15,6 @@
 //! so they do not end a round: packets that they clock out during a recovery belong to the round of
 //! its retransmission.
 
-use crate::packet::{Packet, PacketKind};
 use crate::random::{RandomSource, RandomStream};
 use std::collections::VecDeque;
 
@@ -54,12 +53,6 @@ impl FlowRounds {
         self.has_ended |= connection == self.connection && next > self.first;
     }
 
-    /// Removes the packet that was sent last, because this packet is lost before the bottleneck. If
-    /// that packet started a round, the next packet starts the round instead.
-    fn remove_last_sent(&mut self) {
-        self.sent -= 1;
-    }
-
     /// Handles the arrival of the next packet at the bottleneck. Returns true if the packet starts
     /// a round.
     fn count_arrival_starts_round(&mut self) -> bool {
@@ -94,21 +87,6 @@ impl RoundLoss {
         Self { rate, stream, flows: vec![FlowRoundLoss::default(); sources] }
     }
 
-    /// Handles a packet that a sender sends or an acknowledgement that it receives.
-    pub(crate) fn record_sent_packet_or_ack(&mut self, packet: &Packet) {
-        let index = packet.source() as usize;
-        if index >= self.flows.len() {
-            // Transfers that begin at random times add sources to the run.
-            self.flows.resize_with(index + 1, FlowRoundLoss::default);
-        }
-        let rounds = &mut self.flows[index].rounds;
-        if packet.kind() == PacketKind::Ack {
-            rounds.on_acknowledged(packet.connection(), packet.number());
-        } else {
-            rounds.on_sent(packet.connection(), packet.number());
-        }
-    }
-
     /// Whether the packet that a source sends now is lost, if packets reach the bottleneck in the
     /// order in which they are sent.
     pub(crate) fn loses_sent_packet(&mut self, source: u32, connection: u32, number: u32) -> bool {
@@ -127,11 +105,6 @@ impl RoundLoss {
         }
     }
 
-    /// Records that the packet that `source` sent last was lost before it reached the bottleneck.
-    pub(crate) fn on_loss_before_bottleneck(&mut self, source: u32) {
-        self.flows[source as usize].rounds.remove_last_sent();
-    }
-
     /// Whether the next packet of `source` that arrives at the bottleneck is lost.
     pub(crate) fn loses_next_packet(&mut self, source: u32) -> bool {
         let flow = &mut self.flows[source as usize];
@@ -146,7 +119,6 @@ impl RoundLoss {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::packet::PacketLabel;
     use crate::random::{NamedStream, StreamPurpose};
     use proptest::prelude::*;
 
@@ -204,14 +176,8 @@ mod tests {
         for number in [1, 2, 3, 1, 2] {
             rounds.on_sent(1, number);
         }
-        rounds.remove_last_sent();
-        rounds.on_sent(1, 3);
-        rounds.on_sent(1, 1);
-        rounds.remove_last_sent();
-        rounds.on_sent(1, 2);
-        let starts: Vec<bool> = (0..6).map(|_| rounds.count_arrival_starts_round()).collect();
-        // 1 2 3, 1 (2) 3, (1) 2: packets in brackets are lost before the bottleneck.
-        assert_eq!(starts, [true, false, false, true, false, true]);
+        let starts: Vec<bool> = (0..5).map(|_| rounds.count_arrival_starts_round()).collect();
+        assert_eq!(starts, [true, false, false, true, false]);
         assert!(rounds.starts.is_empty());
     }
 
@@ -224,21 +190,8 @@ mod tests {
         );
         let (mut number, mut hit, mut packets_lost, rounds) = (0, 0, 0, 100_000);
         for _ in 0..rounds {
-            loss.record_sent_packet_or_ack(&Packet::new(
-                0,
-                1,
-                number + 1,
-                PacketLabel::new(PacketKind::Ack, 0),
-            ));
-            let lost = [1, 2, 3, 4, 5].map(|n| {
-                loss.record_sent_packet_or_ack(&Packet::new(
-                    0,
-                    1,
-                    number + n,
-                    PacketLabel::default(),
-                ));
-                loss.loses_next_packet(0)
-            });
+            loss.on_acknowledged(0, 1, number + 1);
+            let lost = [1, 2, 3, 4, 5].map(|n| loss.loses_sent_packet(0, 1, number + n));
             assert!(lost.windows(2).all(|pair| pair[0] <= pair[1]), "a suffix: {lost:?}");
             hit += u32::from(lost[4]);
             packets_lost += lost.iter().filter(|l| **l).count() as u32;
@@ -270,10 +223,6 @@ mod tests {
                         rounds.on_sent(1, number);
                         round += u32::from(rounds.starts.len() > before);
                         in_flight.push_back(round);
-                        if number == 7 {
-                            rounds.remove_last_sent();
-                            in_flight.pop_back();
-                        }
                     }
                     _ => {
                         if let Some(sent_in) = in_flight.pop_front() {

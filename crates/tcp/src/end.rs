@@ -10,6 +10,10 @@ use tcpcast_link::time::{NEVER, Nanos};
 
 /// TCP of one end of a connection.
 #[derive(Clone, Debug, PartialEq)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "each class has two, and a box would be read for each packet"
+)]
 pub enum EndTcp {
     /// TCP of today, whose sequence numbers count bytes, or QUIC.
     Modern(ModernTcpConfig),

@@ -2,7 +2,6 @@
 //!
 //! The crate has no network, no clock and no I/O: whoever owns an end calls it with the time `now`.
 
-mod any;
 pub mod classic;
 mod connection_ends;
 mod end;
@@ -14,7 +13,6 @@ mod packet_kind;
 pub mod quic;
 mod tcp_event;
 
-pub use any::{AnyReceiver, AnySender};
 pub use classic::{ArrivalResult, PacketsToSend, Receiver, RtoEstimator, Sender, cc};
 pub use connection_ends::{IdleTime, PerPacketAckReceiver, ReceivingEnd, SendingEnd};
 pub use end::{End, EndTcp};
@@ -24,7 +22,6 @@ pub use packet_ends::{PacketReceiver, PacketSender, PacketTcp};
 pub use packet_kind::{HEADER_BYTES, PacketKind, TIMESTAMP_BYTES};
 pub use tcp_event::{TcpEvent, TcpProbe, TimeoutState};
 
-use modern::{HandshakeKind, ModernTcpConfig};
 use serde::Deserialize;
 use tcpcast_link::time::{Nanos, SECOND};
 
@@ -172,16 +169,6 @@ pub struct TcpConfig {
     pub idle_restart: IdleRestart,
     /// Instantaneous loss detection; replaces most of the settings above.
     pub instant: Option<InstantLossRules>,
-    /// Modern TCP; replaces all of the settings above.
-    pub modern: Option<ModernTcpConfig>,
-}
-
-impl TcpConfig {
-    /// Whether connections begin with a handshake.
-    #[must_use]
-    pub fn has_handshake(&self) -> bool {
-        self.modern.is_some_and(|modern| modern.handshake != HandshakeKind::None)
-    }
 }
 
 impl Default for TcpConfig {
@@ -208,7 +195,6 @@ impl Default for TcpConfig {
             rto_granularity: 0,
             idle_restart: IdleRestart::Never,
             instant: None,
-            modern: None,
         }
     }
 }

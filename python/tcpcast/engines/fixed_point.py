@@ -21,11 +21,23 @@ import tcpcast
 from tcpcast import _native, statistics
 from tcpcast.answer import UNITS, Answer, Status
 from tcpcast.engines.packet import WallTimeLimit, metric_estimates, tables
-from tcpcast.engines.packet.configuration import make_road_configuration, to_nanoseconds
+from tcpcast.engines.packet.configuration import (
+    packet_tcp_config,
+    probes_config,
+    to_nanoseconds,
+    traffic_config,
+)
 from tcpcast.engines.packet.counters import CLASS_COUNTER, LINK_COUNTER, BatchCounters, Snapshot
-from tcpcast.engines.packet.equilibrium import equilibrium_on_times_s
+from tcpcast.engines.packet.cross_traffic import (
+    arrival_process_config,
+    fluid_config,
+    require_stream_hop,
+)
+from tcpcast.engines.packet.equilibrium import equilibrium_on_times_s, initial_class_states
 from tcpcast.engines.packet.file_goodputs import PIECE_INDEX, estimate_exceeded_goodputs
 from tcpcast.engines.packet.memory import check_memory
+from tcpcast.engines.packet.network_scale import FULL_SCALE
+from tcpcast.engines.packet.queue_config import buffer_capacity, discipline_config, finite_bps
 from tcpcast.engines.packet.size_moments import mean_drawn_size_pkts
 from tcpcast.engines.registry import changes_to_set_stack
 from tcpcast.engines.table_columns import estimate_part_column, rows_to_table
@@ -42,7 +54,10 @@ if TYPE_CHECKING:
     from tcpcast.engines.options import RunOptions
     from tcpcast.engines.packet.counters import Estimates
     from tcpcast.scenario import Scenario
+    from tcpcast.scenario.classes import Population
     from tcpcast.scenario.cross import CrossStream
+    from tcpcast.scenario.hops import Hop
+    from tcpcast.scenario.link import Link
 
     Goodputs = tuple[int, Counts, Counts, Counts, Counts | Floats]
     """Goodput counts of one replication: the number of slots, then four arrays of equal length
@@ -88,8 +103,8 @@ def fixed_point(scenario: Scenario, options: RunOptions) -> Answer:
     """
     raise_if_unsupported(scenario)
     table = scenario.fixed_point or DEFAULT_SETTINGS
-    config = make_road_configuration(scenario, 0.0)
-    check_memory(scenario, config)
+    config = road_configuration(scenario)
+    check_memory(scenario, config, _native.fixed_point_bytes)
     run = _native.Simulation.fixed_point(
         config, native_configuration(scenario, table), scenario.run.replications
     )
@@ -693,6 +708,71 @@ def native_configuration(scenario: Scenario, table: FixedPoint) -> Config:
         "steps": table.steps,
         "step_ns": to_nanoseconds(table.step),
         "initial": [(gap, max(1e-9, turn_s * (max(1.0, active) if full else 1.0))) for gap in gaps],
+    }
+
+
+def road_configuration(scenario: Scenario) -> Config:
+    """Return the native configuration of the paths over the shared router."""
+    network, router = scenario.network, scenario.bottleneck
+    return {
+        "seed": scenario.run.seed,
+        "packet_bytes": network.packet_bytes,
+        "ack_bytes": network.ack_bytes,
+        "router_bps": _rate_bps(router),
+        "limit_pkts": _limit_pkts(scenario, router),
+        "queue": discipline_config(scenario, router),
+        "cross": [
+            {
+                "stage": place.stage,
+                "fluid": fluid_config(scenario, stream, place),
+                "process": arrival_process_config(scenario, stream, FULL_SCALE),
+            }
+            for stream in scenario.cross
+            for place in [require_stream_hop(scenario, stream)]
+        ],
+        "hops_before": [_hop_config(scenario, hop) for hop in network.hops_before],
+        "hops_after": [_hop_config(scenario, hop) for hop in network.hops_after],
+        "classes": [
+            _class_config(scenario, group, start)
+            for group, start in zip(
+                scenario.populations, initial_class_states(scenario), strict=True
+            )
+        ],
+        "probes": probes_config(scenario),
+    }
+
+
+def _rate_bps(link: Link) -> int | None:
+    return None if math.isinf(link.serial_bps) else finite_bps(link.serial_bps)
+
+
+def _limit_pkts(scenario: Scenario, link: Link) -> int | None:
+    network = scenario.network
+    return buffer_capacity(network.buffer_pkts(link), link.rate, network.packet_bytes)
+
+
+def _access_config(link: Link) -> Config:
+    return {"rate_bps": _rate_bps(link), "delay_ns": to_nanoseconds(link.delay or 0.0)}
+
+
+def _hop_config(scenario: Scenario, hop: Hop) -> Config:
+    return {"link": _access_config(hop), "limit_pkts": _limit_pkts(scenario, hop)}
+
+
+def _class_config(
+    scenario: Scenario, group: Population, start: tuple[float, float] | None
+) -> Config:
+    network = scenario.network
+    others = [group.ingress, *network.hops_before, *network.hops_after, group.egress]
+    elsewhere_s = math.fsum(link.delay or 0.0 for link in others)
+    return {
+        "sources": group.count,
+        "ingress": _access_config(group.ingress),
+        "egress": _access_config(group.egress),
+        "forward_ns": max(0, to_nanoseconds(group.forward_delay_s - elsewhere_s)),
+        "back_ns": max(0, to_nanoseconds(group.return_delay_s - elsewhere_s)),
+        "traffic": traffic_config(group, start),
+        "tcp": packet_tcp_config(group.tcp),
     }
 
 

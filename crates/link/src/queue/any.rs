@@ -48,10 +48,6 @@ macro_rules! define_any_queue {
                 match self { $(Self::$kind(queue) => queue.dequeue(now, probe),)* }
             }
 
-            fn prefetch_ahead(&self, turns: usize, report: impl FnMut(u32)) {
-                match self { $(Self::$kind(queue) => queue.prefetch_ahead(turns, report),)* }
-            }
-
             #[inline]
             fn next_release(&self) -> Nanos {
                 match self { $(Self::$kind(queue) => queue.next_release(),)* }

@@ -231,11 +231,6 @@ impl<T: Copy> FqCodel<T> {
         queue.control.count = queue.control.count.wrapping_add(dropped.packets as u32);
     }
 
-    fn queues_in_list(&self, list: QueueList) -> impl Iterator<Item = &FlowQueue> {
-        let get = |queue: u32| self.queues.get(queue as usize);
-        std::iter::successors(get(list.first), move |queue| get(queue.next))
-    }
-
     fn is_over_limit(&self) -> bool {
         !self.occupancy.max.is_within_limits(self.occupancy.backlog_towards_limits())
     }
@@ -315,14 +310,6 @@ impl<T: Copy> QueueDiscipline<T> for FqCodel<T> {
                 self.queues[index as usize].listed = false;
             }
         }
-    }
-
-    /// Prefetches the first two packets of each queue: the first may be dropped.
-    fn prefetch_ahead(&self, turns: usize, report: impl FnMut(u32)) {
-        let next_queues =
-            self.queues_in_list(self.new).chain(self.queues_in_list(self.old)).take(turns);
-        let packets = next_queues.flat_map(|queue| self.pool.packets(&queue.chain).take(2));
-        packets.map(|packet| packet.flow).for_each(report);
     }
 
     fn waiting_backlog(&self) -> Backlog {

@@ -152,10 +152,6 @@ pub trait QueueDiscipline<T> {
     /// dropped at the head.
     fn dequeue(&mut self, now: Nanos, probe: &mut impl QueueProbe<T>) -> Option<Packet<T>>;
 
-    /// Prefetches the packets that the next `turns` turns are likely to transmit or drop, and calls
-    /// `report` with their flow numbers.
-    fn prefetch_ahead(&self, _turns: usize, _report: impl FnMut(u32)) {}
-
     /// Time at which a discipline with a shaper of its own releases the next packet, after
     /// [`QueueDiscipline::dequeue`] has returned `None`; [`NEVER`] if no packet waits.
     fn next_release(&self) -> Nanos {

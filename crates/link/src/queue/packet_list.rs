@@ -92,14 +92,6 @@ impl<P: Copy> PacketPool<P> {
         nodes.map(|(index, node)| (index, &node.packet))
     }
 
-    /// Loads the first packet of a list into the cache. The caller must use the result, otherwise
-    /// the compiler removes the load.
-    #[inline]
-    #[must_use]
-    pub fn prefetch_first(&self, chain: &PacketList) -> u32 {
-        self.nodes.get(chain.first as usize).map_or(NO_INDEX, |node| node.after)
-    }
-
     /// Removes the first packet.
     #[inline]
     pub fn take_first(&mut self, chain: &mut PacketList) -> Option<P> {

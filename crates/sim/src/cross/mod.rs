@@ -1,11 +1,10 @@
 //! Cross traffic: packets that occupy buffer space and link time at a hop and do not react to
 //! congestion.
 //!
-//! A stream is an arrival process. At a shared hop its packets enter the queue as one flow and are
-//! discarded after the hop ([`CrossTrafficQueue`]). At a per-source hop each source has a separate
-//! stream, modelled as a rate that is constant per time bin ([`FluidHop`]).
+//! A stream is an arrival process. On a shared link its packets enter the queue as one flow and are
+//! discarded after the link. On the link of a single source each source has a separate stream,
+//! modelled as a rate that is constant per time bin ([`FluidHop`]).
 
-mod cross_traffic_queue;
 mod fluid;
 mod fractional_noise;
 mod on_off;
@@ -13,7 +12,6 @@ mod paced_arrivals;
 mod replay;
 
 pub use crate::queue::CrossRateCounters;
-pub use cross_traffic_queue::CrossTrafficQueue;
 pub use fluid::{FluidHop, FluidHopSourceState, FluidStream};
 pub use fractional_noise::{FractionalNoise, eigenvalues};
 
@@ -93,23 +91,6 @@ pub struct FluidBins {
     pub series: usize,
 }
 
-/// One stream and its hop.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct CrossConfig {
-    /// Index of the hop on the forward path.
-    pub stage: usize,
-    /// Bin length of the series at a per-source hop.
-    #[serde(rename = "bin_ns")]
-    pub bin: Nanos,
-    /// Bins per series at a per-source hop.
-    pub bins: usize,
-    /// Number of series at a per-source hop.
-    pub series: usize,
-    /// Arrival process.
-    pub process: ArrivalProcess,
-}
-
 /// Arrival times of one stream.
 #[derive(Clone, Debug)]
 pub struct CrossArrivals(CrossProcess);
@@ -176,7 +157,7 @@ impl CrossArrivals {
     }
 
     /// Takes the rates of the bins that started since the last call.
-    pub(crate) fn take_rate_counters(&mut self) -> CrossRateCounters {
+    pub fn take_rate_counters(&mut self) -> CrossRateCounters {
         match &mut self.0 {
             CrossProcess::Paced(paced) => std::mem::take(&mut paced.rates),
             _ => CrossRateCounters::default(),

@@ -381,6 +381,7 @@ impl FlowTraffic {
 /// TCP of a class.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[expect(clippy::large_enum_variant, reason = "there is one per class")]
 pub enum FlowTcp {
     /// TCP of today, whose sequence numbers count bytes.
     Modern(ModernTcpConfig),

@@ -4,7 +4,7 @@ use super::FlowSimulation;
 use super::config::NetworkConfig;
 use super::cross::cross_class;
 use crate::conservation::ConservationError;
-use crate::probe::{ClassCell, FluidSums, Probes};
+use crate::probe::{ClassCell, Probes};
 use crate::queue::LinkLoad;
 
 /// Sums at the end of the warm-up, which are subtracted from the sums since the start.
@@ -47,12 +47,7 @@ impl FlowSimulation {
         let load = loads.flatten().next();
         self.wire.probes.load.set_total_since_start(load);
         for fluid in self.links.fluids() {
-            for stream in fluid.streams() {
-                let lost = stream.load * fluid.loss_ratio();
-                let counters = self.wire.probes.cross.stream_mut(stream.index);
-                counters.rates = stream.rates;
-                counters.fluid = FluidSums { series: 1, load: stream.load, lost };
-            }
+            self.wire.probes.cross.set_fluid(fluid);
         }
         self.update_network_sums();
     }

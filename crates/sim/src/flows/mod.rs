@@ -38,11 +38,11 @@ pub use memory_estimate::estimate_network_bytes;
 
 use crate::clock::{NEVER, Nanos};
 use crate::conservation::ConservationError;
-use crate::event_queue::timer_wheel::TimerWheel;
 use crate::population::ScaledPopulation;
 use crate::probe::{Probes, SimulatedCapture, SourceRecord};
 use crate::random::RandomStream;
 use crate::replication::{Replication, Replications, RunLimit, RunWatch, StopReason};
+use crate::timer_wheel::TimerWheel;
 use crate::traffic::SizeOffTimeCoupling;
 use cross::CrossStream;
 use flow::{Flow, FlowClass};

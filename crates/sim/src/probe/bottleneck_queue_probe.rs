@@ -1,16 +1,10 @@
 //! Adds the events of the bottleneck's queue to the probes.
 
-use super::{ClassCell, CrossPacketEvent, LinkCell, Probes, SourceRecord};
+use super::{ClassCell, LinkCell, Probes};
 use crate::clock::Nanos;
-use crate::queue::{CrossRateCounters, QueueProbe, TransmittedPacketInfo};
+use crate::queue::TransmittedPacketInfo;
 
 impl Probes {
-    /// Counts a data packet that the bottleneck transmits.
-    #[inline(always)]
-    pub fn count_transmitted(&mut self, record: &SourceRecord, passed: TransmittedPacketInfo) {
-        self.count_transmitted_of_class(record.class(), passed);
-    }
-
     /// Counts a data packet of a class that the bottleneck transmits.
     #[inline(always)]
     pub fn count_transmitted_of_class(&mut self, class: usize, passed: TransmittedPacketInfo) {
@@ -31,7 +25,6 @@ impl Probes {
         let carried = self.load.load_since_warm_up();
         self.counters.set_link_cell(LinkCell::Carried, carried.bytes);
         self.counters.set_link_cell(LinkCell::Capacity, carried.capacity);
-        self.copy_return_link_sums();
         let merged = self.counters.snapshot_and_merge_if_full(now, last);
         let times = [&mut self.class_times, &mut self.link_waits];
         if !last {
@@ -48,33 +41,5 @@ impl Probes {
                 times.merge_slot_pairs();
             }
         }
-    }
-}
-
-impl QueueProbe for Probes {
-    #[inline(always)]
-    fn on_queue_length_interval(&mut self, packets: usize, until: Nanos) {
-        self.occupancy.record_length_until(packets, until);
-    }
-
-    #[inline(always)]
-    fn on_arrival_queue_length(&mut self, packets: usize) {
-        self.occupancy.record_arrival(packets);
-    }
-
-    fn on_average_updated(&mut self, packets: f64) {
-        self.early.count_average(packets);
-    }
-
-    fn on_early_drop(&mut self) {
-        self.early.count_drop();
-    }
-
-    fn on_cross_packet(&mut self, stream: usize, event: CrossPacketEvent) {
-        self.cross.count_event(stream, event);
-    }
-
-    fn on_cross_rates(&mut self, stream: usize, rates: &CrossRateCounters) {
-        self.cross.stream_mut(stream).rates.merge(rates);
     }
 }

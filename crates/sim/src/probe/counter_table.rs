@@ -13,7 +13,7 @@ macro_rules! cells {
 }
 
 cells! {
-    /// Sums of the bottleneck and the return link.
+    /// Sums of the bottleneck.
     LinkCell, LINK_CELLS:
     /// Measured time.
     Time = "time_ns",
@@ -21,18 +21,8 @@ cells! {
     QueueIntegral = "queue_integral",
     /// Busy time of the link.
     Busy = "busy_ns",
-    /// Data packets dropped at other hops.
+    /// Data packets dropped on other links.
     HopDrops = "hop_drops",
-    /// Acknowledgements that arrived at the return link.
-    ReturnArrived = "return_arrived",
-    /// Acknowledgements dropped at the return link, by the queue or at random.
-    ReturnDrops = "return_drops",
-    /// Busy time of the return link.
-    ReturnBusy = "return_busy_ns",
-    /// Acknowledgements that the return link transmitted.
-    ReturnPassed = "return_passed",
-    /// Waiting times of these acknowledgements before their transmission.
-    ReturnWaited = "return_waited_ns",
     /// Bytes that the bottleneck transmitted, if its rate varies.
     Carried = "carried_bytes",
     /// Bytes that the bottleneck could have transmitted, if its rate varies.

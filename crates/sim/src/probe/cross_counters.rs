@@ -2,6 +2,7 @@
 
 pub use crate::queue::CrossPacketEvent;
 
+use crate::cross::FluidHop;
 use crate::queue::CrossRateCounters;
 
 /// Packets of one stream since the warm-up.
@@ -53,6 +54,16 @@ impl CrossCounters {
         &mut self.0[stream]
     }
 
+    /// Sets the sums of the streams of a fluid.
+    pub fn set_fluid(&mut self, hop: &FluidHop) {
+        for stream in hop.streams() {
+            let lost = stream.load * hop.loss_ratio();
+            let counters = self.stream_mut(stream.index);
+            counters.rates = stream.rates;
+            counters.fluid = FluidSums { series: 1, load: stream.load, lost };
+        }
+    }
+
     /// Discards all counters.
     pub fn clear(&mut self) {
         self.0.clear();
@@ -75,7 +86,7 @@ impl CrossCounters {
     }
 
     /// Counts an event of a packet of a stream.
-    pub(crate) fn count_event(&mut self, stream: usize, event: CrossPacketEvent) {
+    pub fn count_event(&mut self, stream: usize, event: CrossPacketEvent) {
         let counters = self.stream_mut(stream);
         match event {
             CrossPacketEvent::Offered => counters.offered += 1,

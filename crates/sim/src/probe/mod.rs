@@ -9,7 +9,6 @@ mod delivered_by_time;
 mod early_drops;
 mod goodput_counters;
 mod histogram;
-mod hop_counters;
 mod link_load;
 mod loss_indications;
 mod queue_occupancy;
@@ -37,7 +36,6 @@ pub use goodput_counters::{
     BUCKETS_PER_OCTAVE, GOODPUT_KINDS, GoodputBucketCount, GoodputCounters, GoodputKind, OCTAVES,
 };
 pub use histogram::LogHistogram;
-pub use hop_counters::{HopCounters, HopTotals};
 pub use link_load::LinkLoadCounters;
 pub use loss_indications::LossIndicationTimes;
 pub use queue_occupancy::QueueOccupancy;
@@ -249,9 +247,6 @@ pub struct Probes {
     pub early: EarlyDropCounters,
     /// Cross traffic at the bottleneck, per stream.
     pub cross: CrossCounters,
-    /// Counters per hop of the path; the bottleneck's entry is unused. Empty if the bottleneck is
-    /// the only hop.
-    pub hops: Vec<HopCounters>,
     /// Timeouts and recoveries.
     pub recovery: RecoveryCounters,
     /// Times at which senders detected losses.
@@ -287,9 +282,9 @@ pub struct Probes {
 }
 
 impl Probes {
-    /// Creates the probes for the given numbers of classes and hops.
+    /// Creates the probes for the given number of classes.
     #[must_use]
-    pub fn new(config: &ProbeConfig, classes: usize, hops: usize) -> Self {
+    pub fn new(config: &ProbeConfig, classes: usize) -> Self {
         let (block, threshold) = (config.goodput_packets, config.goodput_least);
         Self {
             counters: CounterTable::new(classes, config.size_bounds.len() + 1),
@@ -299,7 +294,6 @@ impl Probes {
             load: LinkLoadCounters::default(),
             early: EarlyDropCounters::default(),
             cross: CrossCounters::default(),
-            hops: vec![HopCounters::default(); hops],
             recovery: RecoveryCounters::default(),
             indications: LossIndicationTimes::default(),
             by_number: Box::new([SequenceNumberCounters::default(); MAX_COUNTED_SEQUENCE + 1]),
@@ -329,7 +323,7 @@ impl Probes {
         Self {
             class_times: TimesBySlot::new(classes * TIME_KINDS.len()),
             link_waits: TimesBySlot::new(wait_groups),
-            ..Self::new(config, classes, 0)
+            ..Self::new(config, classes)
         }
     }
 
@@ -348,7 +342,6 @@ impl Probes {
         self.load.begin_measurement();
         self.early = EarlyDropCounters::default();
         self.cross.clear();
-        self.hops.iter_mut().for_each(|hop| hop.begin_measurement(now));
         self.recovery = RecoveryCounters::default();
         self.indications.begin_measurement(now);
         self.by_number.fill(SequenceNumberCounters::default());

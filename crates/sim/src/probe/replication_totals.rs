@@ -1,7 +1,7 @@
 //! Histograms and counts, summed over replications.
 
 use super::{
-    CrossCounters, EarlyDropCounters, HopTotals, LogHistogram, Probes, RecoveryCounters,
+    CrossCounters, EarlyDropCounters, LogHistogram, Probes, RecoveryCounters,
     SequenceNumberCounters, TransferCounters,
 };
 use crate::clock::Nanos;
@@ -17,8 +17,6 @@ pub struct ReplicationTotals {
     pub early: EarlyDropCounters,
     /// Cross traffic per stream.
     pub cross: CrossCounters,
-    /// Sums per hop of the path.
-    pub hops: Vec<HopTotals>,
     /// Time by number of active sources.
     pub states_time: Vec<Nanos>,
     /// Births by state.
@@ -56,16 +54,7 @@ impl ReplicationTotals {
         add_elementwise(&mut self.queue_time, probes.occupancy.time_by_length());
         add_elementwise(&mut self.queue_seen, probes.occupancy.arrivals_by_length());
         self.early.merge(&probes.early);
-        for counters in probes.hops.iter().map(|hop| &hop.cross).chain([&probes.cross]) {
-            self.cross.merge(counters);
-        }
-        if probes.hops.len() > self.hops.len() {
-            self.hops.resize(probes.hops.len(), HopTotals::default());
-        }
-        self.hops
-            .iter_mut()
-            .zip(&probes.hops)
-            .for_each(|(sums, counters)| sums.add_counters(counters));
+        self.cross.merge(&probes.cross);
         add_elementwise(&mut self.states_time, probes.states.time_by_active_count());
         add_elementwise(&mut self.births, probes.states.starts_by_active_count());
         add_elementwise(&mut self.deaths, probes.states.ends_by_active_count());

@@ -39,7 +39,7 @@ impl CrossRateCounters {
     }
 
     /// Adds other counters.
-    pub(crate) fn merge(&mut self, other: &Self) {
+    pub fn merge(&mut self, other: &Self) {
         self.bins += other.bins;
         self.cut += other.cut;
         self.sum += other.sum;

@@ -39,15 +39,6 @@ impl LinkRate {
             }
         }
     }
-
-    /// Long-term rate in bit/s; `None` is unlimited.
-    pub(super) fn mean_rate_bps(&self) -> Option<u64> {
-        match self {
-            Self::Constant(bps) => *bps,
-            Self::Bucket(tokens) => Some(tokens.rate_bps.get()),
-            Self::Opportunities(trace) => Some(trace.mean_rate_bps(OPPORTUNITY_BYTES) as u64),
-        }
-    }
 }
 
 /// Transmitted bytes and capacity of a link with a varying rate, whose load does not follow from

@@ -16,18 +16,6 @@ pub struct PacketsToSend {
 }
 
 impl PacketsToSend {
-    /// Removes and returns the first packet; [`None`] if no packet is left.
-    pub(crate) fn take_first(&mut self) -> Option<(u32, PacketKind)> {
-        let first = self.packets().next()?;
-        if self.retransmit != 0 {
-            self.retransmit = 0;
-        } else {
-            self.from += 1;
-            self.count -= 1;
-        }
-        Some(first)
-    }
-
     /// Packets in sending order.
     pub fn packets(&self) -> impl Iterator<Item = (u32, PacketKind)> + use<> {
         use PacketKind::{Data, Retransmission};

@@ -81,11 +81,6 @@ impl ReceivingEnd for Receiver {
     ) -> Option<u32> {
         self.take_ack()
     }
-
-    #[inline(always)]
-    fn prefetch(&self) -> u64 {
-        self.ack_deadline ^ u64::from(self.packets_in_order())
-    }
 }
 
 impl Receiver {

@@ -212,11 +212,6 @@ impl<C: CongestionControl + Default> SendingEnd for Sender<C> {
         self.report_window(now, tcp, probe);
         sent
     }
-
-    #[inline(always)]
-    fn prefetch(&self) -> u64 {
-        self.deadline ^ u64::from(self.packets_in_flight())
-    }
 }
 
 impl<C: CongestionControl + Default> Sender<C> {

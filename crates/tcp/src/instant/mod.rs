@@ -228,16 +228,6 @@ impl SendingEnd for InstantFeedbackSender {
 
     const HAS_LOSS_FEEDBACK: bool = true;
 
-    #[inline(always)]
-    fn prefetch(&self) -> u64 {
-        self.cwnd.to_bits() ^ u64::from(self.next)
-    }
-
-    #[inline(always)]
-    fn prefetch_second(&self) -> u64 {
-        self.sent_at.first().copied().unwrap_or(0)
-    }
-
     fn start_file_on_new_connection(
         &mut self,
         now: Nanos,

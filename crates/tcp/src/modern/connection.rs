@@ -483,12 +483,6 @@ impl Connection {
         }
     }
 
-    /// Expiry of the timer of the receiving end, or of the handshake; [`NEVER`] if it is off.
-    #[inline(always)]
-    pub(super) fn receiver_deadline(&self) -> Nanos {
-        if self.is_opening() { self.handshake.attempts.deadline } else { self.receiver.deadline() }
-    }
-
     /// Whether the handshake is not complete.
     #[inline(always)]
     fn is_opening(&self) -> bool {

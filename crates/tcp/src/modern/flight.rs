@@ -153,12 +153,6 @@ impl Flight {
         &mut self.slots[slot]
     }
 
-    /// Reads one word of the first packet and of the next free slot.
-    pub(super) fn prefetch(&self) -> u64 {
-        let word = |number| self.slots.get(self.slot_of(number)).map_or(0, |packet| packet.sent_at);
-        word(self.first) ^ word(self.next)
-    }
-
     /// First byte of packet `number`, which may be the next new packet.
     #[inline(always)]
     #[must_use]

@@ -2,7 +2,7 @@
 //!
 //! A [`Stack`] contains the rules, and [`Preset`] names common stacks. A [`Connection`]
 //! combines a [`Sender`] and a [`Receiver`] with the handshake and the end of the stream: scripts use
-//! it as a socket, and simulations as the ends of a [`FileServer`] and a [`FileClient`].
+//! it as a socket, and simulations as an [`Endpoint`].
 
 mod accurate_ecn;
 mod ack;
@@ -15,19 +15,15 @@ mod connection;
 mod delivery_rate;
 mod ecn_codepoint;
 mod endpoint;
-mod file_client;
-mod file_server;
 mod flight;
 mod flight_fast_path;
 mod handshake;
 mod kernel_version;
 mod loss_phase;
 mod offload;
-mod outgoing_packet;
 mod outstanding_packet;
 mod pacing;
 mod packet_events;
-mod prefetch;
 mod presets;
 mod prr;
 mod rack;
@@ -62,12 +58,9 @@ pub use connection::{Connection, ConnectionState, SocketError, Wakeups};
 pub use delivery_rate::{DeliveryCounter, DeliveryRate, RateSample};
 pub use ecn_codepoint::EcnCodepoint;
 pub use endpoint::{Endpoint, EndpointRole, SegmentOutcome, SegmentSink};
-pub use file_client::FileClient;
-pub use file_server::FileServer;
 pub use flight::Flight;
 pub use handshake::HandshakeKind;
 pub use kernel_version::{HyStartRule, KernelRules, KernelVersion, PrrRule};
-pub use outgoing_packet::OutgoingPacket;
 pub use outstanding_packet::{OutstandingPacket, PacketMarks};
 pub use presets::Preset;
 pub(crate) use reassembly::{InsertOutcome, ReassemblyQueue};

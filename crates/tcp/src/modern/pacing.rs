@@ -116,12 +116,6 @@ impl Pacer {
         self.rate.is_some()
     }
 
-    /// Reads one word of the fields used for pacing.
-    #[inline(always)]
-    pub(super) fn prefetch(&self) -> u64 {
-        if self.is_pacing() { self.credit ^ self.extra_bytes } else { 0 }
-    }
-
     /// Time at which the next packet may be sent.
     #[inline(always)]
     #[must_use]

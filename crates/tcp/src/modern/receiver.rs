@@ -149,14 +149,6 @@ impl Receiver {
         self.reassembly.next_expected()
     }
 
-    /// Reads one word of each cache line that most packets need.
-    #[must_use]
-    pub(super) fn prefetch(&self) -> u64 {
-        let waits = self.compressed_until.is_some() ^ (self.due == AckDueTime::NOW);
-        let empty = self.reassembly.is_in_order();
-        self.next_expected() ^ self.allowed ^ self.delay.last_arrival ^ u64::from(waits ^ empty)
-    }
-
     /// In-order bytes not yet read by the application.
     #[must_use]
     pub fn readable_bytes(&self) -> u64 {

@@ -33,30 +33,7 @@ pub struct ModernTcpConfig {
     pub closes: bool,
 }
 
-impl ModernTcpConfig {
-    /// Number of the packet that begins with `byte`. All earlier packets must be full, except
-    /// perhaps the last of them.
-    #[inline(always)]
-    pub(super) fn packet_number_of_byte(&self, byte: u64) -> u32 {
-        (byte - 1).div_ceil(u64::from(self.stack.mss)) as u32 + 1
-    }
-
-    /// Number of packets if it is 1 or 2, which is the common case and avoids a slow division.
-    #[inline(always)]
-    pub(super) fn packets_if_one_or_two(&self, bytes: u64) -> Option<u32> {
-        let mss = u64::from(self.stack.mss);
-        if bytes == mss { Some(1) } else { (bytes == 2 * mss).then_some(2) }
-    }
-
-    pub(super) fn bytes_of_packets(&self, packets: u32) -> u64 {
-        u64::from(packets) * u64::from(self.stack.mss)
-    }
-
-    /// Length of a packet with `data` bytes.
-    pub(super) fn packet_length(&self, data: u32) -> u32 {
-        data + HEADER_BYTES + if self.stack.timestamps { TIMESTAMP_BYTES } else { 0 }
-    }
-}
+impl ModernTcpConfig {}
 
 /// Bytes of an Ethernet header, which `fq` counts.
 const ETHERNET_BYTES: u32 = 14;

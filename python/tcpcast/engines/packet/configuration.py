@@ -5,15 +5,13 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from tcpcast.engines.packet.cross_traffic import link_stream_configs, stream_configs
+from tcpcast.engines.packet.cross_traffic import stream_configs
 from tcpcast.engines.packet.equilibrium import initial_class_states
 from tcpcast.engines.packet.network_scale import FULL_SCALE, NetworkScale, subtract_delays
 from tcpcast.engines.packet.queue_config import (
     buffer_capacity,
-    buffer_limit_bytes,
     discipline_config,
     finite_bps,
-    queue_config,
     rate_config,
     token_bucket_config,
 )
@@ -43,12 +41,10 @@ if TYPE_CHECKING:
     from tcpcast.engines.packet.config_types import Choice, Config
     from tcpcast.scenario import Scenario
     from tcpcast.scenario.classes import Population
-    from tcpcast.scenario.hops import Hop
     from tcpcast.scenario.jitter import Jitter
     from tcpcast.scenario.link import Link
     from tcpcast.scenario.links import Change, NetworkLink
     from tcpcast.scenario.loss import Loss
-    from tcpcast.scenario.network import Network
     from tcpcast.scenario.remark import Remark
     from tcpcast.scenario.tcp import Tcp
 
@@ -107,41 +103,11 @@ def make_configuration(
             _routed_class_config(scenario, index, start, places, scale)
             for index, start in enumerate(initial_class_states(scenario))
         ],
-        "cross": link_stream_configs(scenario, places, scale),
+        "cross": stream_configs(scenario, places, scale),
         "round_loss": next((loss.rate for loss in losses if isinstance(loss, RestOfRound)), None),
         "headline": places[topology.headline],
         "warmup_ns": to_nanoseconds(warmup_s),
-        "probes": _probes_config(scenario),
-    }
-
-
-def make_road_configuration(
-    scenario: Scenario, warmup_s: float, scale: NetworkScale = FULL_SCALE
-) -> Config:
-    """Return the configuration of one road."""
-    network = scenario.network
-    return {
-        "seed": scenario.run.seed,
-        "packet_bytes": network.packet_bytes,
-        "ack_bytes": network.ack_bytes,
-        "bottleneck_bps": scale.scale_rate_bps(_constant_rate_bps(scenario.bottleneck)),
-        "buffer_pkts": _buffer_config(scenario, scenario.bottleneck, scale),
-        "queue": queue_config(scenario, scenario.bottleneck),
-        "loss": bottleneck_loss_config(scenario.bottleneck),
-        "jitter": jitter_config(network.jitter),
-        "cross": stream_configs(scenario, scale),
-        "hops_before": [_hop_config(scenario, hop, scale) for hop in network.hops_before],
-        "hops_after": [_hop_config(scenario, hop, scale) for hop in network.hops_after],
-        "return_link": return_link_config(scenario),
-        "tcp": _tcp_config(scenario.populations[0]),
-        "classes": [
-            _class_config(scenario, group, start, scale)
-            for group, start in zip(
-                scenario.populations, initial_class_states(scenario), strict=True
-            )
-        ],
-        "warmup_ns": to_nanoseconds(warmup_s),
-        "probes": _probes_config(scenario),
+        "probes": probes_config(scenario),
     }
 
 
@@ -150,7 +116,8 @@ def is_without_tcp(group: Population) -> bool:
     return isinstance(group.traffic, Messages | Ping)
 
 
-def _probes_config(scenario: Scenario) -> Config:
+def probes_config(scenario: Scenario) -> Config:
+    """Return what a run records."""
     return {
         "size_bounds": size_interval_bounds(scenario),
         "traced": list(scenario.probes.flows),
@@ -254,17 +221,12 @@ def _routed_class_config(
         "traffic": _routed_traffic_config(group, start, (delay_ns, back_ns)),
         "reading": _reading_config(group),
         "writing": _writing_config(group),
-        "tcp": None if is_without_tcp(group) else _routed_tcp_config(group),
+        "tcp": _tcp_config(group),
         "host_noise_ns": max(
             to_nanoseconds(group.tcp.host_noise_s), TIE_NOISE_NS if is_tied else 0
         ),
         "scale": None if scale == FULL_SCALE else max(1.0, group.count / sources),
     }
-
-
-def _routed_tcp_config(group: Population) -> Config:
-    config = _tcp_config(group)
-    return {"modern": config["modern"]} if group.tcp.is_modern else {"packets": config}
 
 
 def _routed_traffic_config(
@@ -401,34 +363,21 @@ def extra_byte_ns(scenario: Scenario, scale: NetworkScale) -> float:
     return sum(scale.extra_byte_ns(_constant_rate_bps(link)) for link in shared)
 
 
-def _buffer_config(scenario: Scenario, link: Link, scale: NetworkScale) -> int | None:
-    queue, network = link.queue, scenario.network
-    individual = isinstance(queue, FairQueue) and queue.buffers == "individual"
-    in_bytes = buffer_limit_bytes(scenario, link) is not None
-    packets = math.inf if in_bytes else network.buffer_pkts(link)
-    buffer_pkts = buffer_capacity(packets, link.rate, network.packet_bytes)
-    return scale.scale_buffer_pkts(buffer_pkts, individual=individual)
+def _tcp_config(group: Population) -> Config | None:
+    if is_without_tcp(group):
+        return None
+    if group.tcp.is_modern:
+        return {"modern": _modern_tcp_config(group)}
+    return {"packets": packet_tcp_config(group.tcp)}
 
 
-def _hop_config(scenario: Scenario, hop: Hop, scale: NetworkScale) -> Config:
-    scale = scale if hop.shared else FULL_SCALE
-    return {
-        "rate_bps": scale.scale_rate_bps(_constant_rate_bps(hop)),
-        "delay_ns": to_nanoseconds(hop.delay_s or 0.0),
-        "buffer_pkts": _buffer_config(scenario, hop, scale),
-        "queue": queue_config(scenario, hop),
-        "loss": link_loss_config(hop),
-        "shared": hop.shared,
-    }
-
-
-def _tcp_config(group: Population) -> Config:
-    tcp, rules = group.tcp, group.tcp.rules
+def packet_tcp_config(tcp: Tcp) -> Config:
+    """Return TCP of papers, whose sequence numbers count packets."""
+    rules = tcp.rules
     sends = LIMITED_TRANSMIT_CONFIG[rules.limited_transmit_on] if tcp.limited_transmit else "off"
-    external = MODERN_STACKS[tcp.stack].external if tcp.is_external else None
     return {
         **_common_tcp_config(tcp),
-        # These rules do not apply to modern TCP and max-plus-reno.
+        # These rules do not apply to max-plus-reno.
         "recovery": RECOVERY_CONFIG[rules.recovery],
         "timer_restart": rules.timer_restart,
         "backoff_until": rules.backoff_until,
@@ -449,43 +398,44 @@ def _tcp_config(group: Population) -> Config:
             else {"after": to_nanoseconds(tcp.idle_restart)}
         ),
         "instant": None if rules.max_plus is None else dict(rules.max_plus),
-        "modern": {
-            **_common_tcp_config(tcp),
-            "stack": (
-                CONTROL_OF_QUIC[tcp.control]
-                if tcp.is_quic
-                else tcp.stack
-                if external is None
-                else EXTERNAL_BASE
-            ),
-            "external": external,
-            "kernel": tcp.kernel or NEWEST_MEASURED_KERNEL,
-            "mss": group.payload_bytes,
-            "receiver_window": (
-                None
-                if math.isinf(tcp.receiver_window)
-                else _bounded_window_pkts(tcp.receiver_window)
-            ),
-            "limited_transmit": tcp.limited_transmit,
-            "idle_restart": tcp.idle_restart == "rto",
-            "timestamps": bool(tcp.timestamps),
-            "handshake": tcp.handshake or "none",
-            "ecn": "accurate" if tcp.ecn == "accurate" else "classic" if tcp.ecn else "off",
-            "pacing": (
-                {"max-rate-bps": round(tcp.pacing)}
-                if isinstance(tcp.pacing, float)
-                else tcp.pacing or "internal"
-            ),
-            "socket_buffers": _socket_buffers_config(tcp),
-            "socket": _socket_config(group),
-            # Browsers and web servers set TCP_NODELAY.
-            "nodelay": bool(tcp.nodelay) or isinstance(group.traffic, Pages),
-            "virtual_flows": tcp.virtual_flows or 1,
-            "certificate": tcp.certificate,
-            "quic": _quic_config(group) if tcp.is_quic else None,
-        }
-        if tcp.is_modern
-        else None,
+    }
+
+
+def _modern_tcp_config(group: Population) -> Config:
+    tcp = group.tcp
+    external = MODERN_STACKS[tcp.stack].external if tcp.is_external else None
+    return {
+        **_common_tcp_config(tcp),
+        "stack": (
+            CONTROL_OF_QUIC[tcp.control]
+            if tcp.is_quic
+            else tcp.stack
+            if external is None
+            else EXTERNAL_BASE
+        ),
+        "external": external,
+        "kernel": tcp.kernel or NEWEST_MEASURED_KERNEL,
+        "mss": group.payload_bytes,
+        "receiver_window": (
+            None if math.isinf(tcp.receiver_window) else _bounded_window_pkts(tcp.receiver_window)
+        ),
+        "limited_transmit": tcp.limited_transmit,
+        "idle_restart": tcp.idle_restart == "rto",
+        "timestamps": bool(tcp.timestamps),
+        "handshake": tcp.handshake or "none",
+        "ecn": "accurate" if tcp.ecn == "accurate" else "classic" if tcp.ecn else "off",
+        "pacing": (
+            {"max-rate-bps": round(tcp.pacing)}
+            if isinstance(tcp.pacing, float)
+            else tcp.pacing or "internal"
+        ),
+        "socket_buffers": _socket_buffers_config(tcp),
+        "socket": _socket_config(group),
+        # Browsers and web servers set TCP_NODELAY.
+        "nodelay": bool(tcp.nodelay) or isinstance(group.traffic, Pages),
+        "virtual_flows": tcp.virtual_flows or 1,
+        "certificate": tcp.certificate,
+        "quic": _quic_config(group) if tcp.is_quic else None,
     }
 
 
@@ -561,40 +511,6 @@ def _bounded_window_pkts(packets: float) -> int:
     return int(min(packets, UNLIMITED_WINDOW))
 
 
-def _class_config(
-    scenario: Scenario, group: Population, start: tuple[float, float] | None, scale: NetworkScale
-) -> Config:
-    network = scenario.network
-    others = [group.ingress, *network.hops_before, *network.hops_after, group.egress]
-    elsewhere = math.fsum(link.delay_s or 0.0 for link in others)
-    forward_ns = max(0, to_nanoseconds(group.forward_delay_s - elsewhere))
-    back_ns = max(0, to_nanoseconds(group.return_delay_s - elsewhere))
-    if scale != FULL_SCALE:
-        of_byte = extra_byte_ns(scenario, scale)
-        by_ns = of_byte * group.packet_bytes, of_byte * network.ack_bytes
-        forward_ns, back_ns = subtract_delays(forward_ns, back_ns, by_ns)
-    sources = scale.scale_source_count(group.count)
-    # The mean delay noise of a class's hosts. Hosts without specified noise get just enough
-    # noise to order simultaneous packets of different classes at random. Otherwise, the first
-    # class would always be first.
-    is_tied = len(scenario.populations) > 1 and not group.tcp.has_loss_feedback
-    return {
-        # The simulator creates senders for transfers.
-        "sources": 0 if group.traffic.kind == "transfers" else sources,
-        "ingress": _access_link_config(network, group, group.ingress),
-        "egress": _access_link_config(network, group, group.egress),
-        "forward_ns": forward_ns,
-        "back_ns": back_ns,
-        "packet_bytes": group.packet_bytes if group.name in scenario.packet_size_classes else None,
-        "traffic": traffic_config(group, start),
-        "tcp": _tcp_config(group),
-        "host_noise_ns": max(
-            to_nanoseconds(group.tcp.host_noise_s), TIE_NOISE_NS if is_tied else 0
-        ),
-        "scale": None if scale == FULL_SCALE else max(1.0, group.count / sources),
-    }
-
-
 def traffic_config(group: Population, start: tuple[float, float] | None) -> Config:
     """Return the files or bulk flows of a class; ``start`` is the state of on/off sources."""
     traffic = group.traffic
@@ -664,34 +580,6 @@ def _packets_and_missing_bytes(size: int, payload: int | None) -> tuple[int, int
     return size.packets(payload), size.padding_bytes(payload)
 
 
-def _access_link_config(network: Network, group: Population, link: Link) -> Config:
-    in_bytes = link.buffer.unit == "bytes"
-    packets = link.buffer.amount // group.packet_bytes if in_bytes else network.buffer_pkts(link)
-    return {
-        "rate_bps": _constant_rate_bps(link),
-        "delay_ns": to_nanoseconds(link.delay_s or 0.0),
-        "limit_pkts": buffer_capacity(packets, link.rate, group.packet_bytes),
-        "loss": link_loss_config(link),
-    }
-
-
-def return_link_config(scenario: Scenario) -> Config | None:
-    """Return the return link; None if ACKs neither queue nor get lost.
-
-    If ACKs can only get lost, the link has the rate of the bottleneck and an unlimited buffer.
-    """
-    network = scenario.network
-    if not network.has_return:
-        return None
-    room, link = network.return_buffer_acks, network.return_link
-    return {
-        "rate_bps": None if math.isinf(network.return_bps) else max(1, round(network.return_bps)),
-        "buffer_pkts": buffer_capacity(room, network.return_bps, network.ack_bytes),
-        "queue": "drop-tail" if link is None else queue_config(scenario, link),
-        "loss": loss_model_config(network.ack_loss),
-    }
-
-
 def loss_model_config(loss: Loss | None) -> Config | None:
     """Return a link's loss model, which is independent of flows; None for no loss.
 
@@ -713,11 +601,3 @@ def link_loss_config(link: Link) -> Config | None:
     """Return the random loss of a link and its position; None for no loss."""
     model = loss_model_config(link.loss)
     return None if model is None else {"model": model, "at": link.loss_at}
-
-
-def bottleneck_loss_config(link: Link) -> Config | None:
-    """Return the random loss of the bottleneck, which may depend on flows, and its position."""
-    if link.loss is not None and link.loss.model == "rest-of-round":
-        return {"model": {"rest-of-round": link.loss.rate}, "at": link.loss_at}
-    config = link_loss_config(link)
-    return None if config is None else {"model": {"packet": config["model"]}, "at": config["at"]}

@@ -46,26 +46,7 @@ MAX_FLUID_PACKETS = 4_000_000
 hop and the stream is not noise."""
 
 
-def stream_configs(scenario: Scenario, scale: NetworkScale = FULL_SCALE) -> list[Config]:
-    """Return the streams of one road in packets and seconds, as the simulator needs them.
-
-    At shared hops of a network scaled to 1/k, only every k-th packet is sent. It represents k
-    packets on a link with 1/k of the rate.
-    """
-    return [
-        {
-            "stage": place.stage,
-            **_fluid_config(scenario, stream, place),
-            "process": _arrival_process_config(
-                scenario, stream, scale if place.shared else FULL_SCALE
-            ),
-        }
-        for stream in scenario.cross
-        for place in [_require_stream_hop(scenario, stream)]
-    ]
-
-
-def link_stream_configs(
+def stream_configs(
     scenario: Scenario, places: Mapping[str, int], scale: NetworkScale = FULL_SCALE
 ) -> list[Config]:
     """Return the streams for a network of links with these numbers.
@@ -77,19 +58,19 @@ def link_stream_configs(
         {
             "link": places[place.name],
             "packet_bytes": scenario.network.packet_bytes,
-            "process": _arrival_process_config(
+            "process": arrival_process_config(
                 scenario, stream, scale if place.shared else FULL_SCALE
             ),
-            "fluid": None if place.shared else _fluid_config(scenario, stream, place),
+            "fluid": None if place.shared else fluid_config(scenario, stream, place),
         }
         for stream in scenario.cross
-        for place in [_require_stream_hop(scenario, stream)]
+        for place in [require_stream_hop(scenario, stream)]
     ]
 
 
-def _fluid_config(scenario: Scenario, stream: CrossStream, place: StreamHop) -> Config:
+def fluid_config(scenario: Scenario, stream: CrossStream, place: StreamHop) -> Config:
     """Return the series of a stream at hops of single sources, equal for all streams of a hop."""
-    streams = [other for other in scenario.cross if _require_stream_hop(scenario, other) == place]
+    streams = [other for other in scenario.cross if require_stream_hop(scenario, other) == place]
     counted = [other for other in streams if not other.is_noise]
     if not counted:
         # Each source has its own series, as far as memory allows, twice as long as the run, so
@@ -112,16 +93,18 @@ def _fluid_config(scenario: Scenario, stream: CrossStream, place: StreamHop) -> 
     return {"bin_ns": round(stream.bin_s * NS_PER_SECOND), "bins": bins, "series": series}
 
 
-def _require_stream_hop(scenario: Scenario, stream: CrossStream) -> StreamHop:
+def require_stream_hop(scenario: Scenario, stream: CrossStream) -> StreamHop:
+    """Return the hop of a stream of a valid scenario."""
     place = find_stream_hop(scenario.network, stream)
     if place is None:
         raise TypeError(f"the cross traffic is at {stream.hop}, which is not a hop of the path")
     return place
 
 
-def _arrival_process_config(scenario: Scenario, stream: CrossStream, scale: NetworkScale) -> Config:
+def arrival_process_config(scenario: Scenario, stream: CrossStream, scale: NetworkScale) -> Config:
+    """Return the arrival process of a stream."""
     packet_bytes, factor = scenario.network.packet_bytes, scale.factor
-    bits, hop_bps = 8 * packet_bytes, _require_stream_hop(scenario, stream).link.rate_bps
+    bits, hop_bps = 8 * packet_bytes, require_stream_hop(scenario, stream).link.rate_bps
     mean = stream.mean_bps(hop_bps) / bits
     if isinstance(stream, FgnCross):
         return {
@@ -196,7 +179,7 @@ def cross_traffic_table(scenario: Scenario, totals: Mapping[str, Any], measured_
     rows = []
     for index, stream in enumerate(scenario.cross):
         counters = totals["cross"][index] if index < len(totals["cross"]) else zeros
-        place = _require_stream_hop(scenario, stream)
+        place = require_stream_hop(scenario, stream)
         identity = {
             "name": stream.name or f"{stream.model}.{index}",
             "hop": place.name,

@@ -80,7 +80,9 @@ def read_resident_bytes() -> int | None:
     return _read_kib_line(PROCESS_STATUS, "VmRSS")
 
 
-def check_memory(scenario: Scenario, config: Config) -> None:
+def check_memory(
+    scenario: Scenario, config: Config, run_bytes: Callable[[Config, int], int] = _native.run_bytes
+) -> None:
     """Raise an error if a run does not fit into free memory.
 
     Parameters
@@ -89,6 +91,8 @@ def check_memory(scenario: Scenario, config: Config) -> None:
         The scenario.
     config
         The simulator's configuration of the scenario.
+    run_bytes
+        Returns the memory of a number of replications of the configuration, in bytes.
 
     Raises
     ------
@@ -97,10 +101,10 @@ def check_memory(scenario: Scenario, config: Config) -> None:
         number of replications or sources that fit.
     """
     replications = scenario.run.replications
-    needed, free = _native.run_bytes(config, replications), read_free_bytes()
+    needed, free = run_bytes(config, replications), read_free_bytes()
     if free is None or needed <= free:
         return
-    each = _native.run_bytes(config, 1)
+    each = run_bytes(config, 1)
     sources = scenario.senders
     if each <= free:
         fewer = [Suggestion({"run.replications": free // each})]

@@ -1,10 +1,4 @@
-"""Convert queue disciplines to the simulator's configuration, and determine which links mark.
-
-A discipline is managed if the departure time of a packet is unknown at its arrival, for example
-because packets are dropped or marked in the queue. Every queue of a link with varying rate is
-managed. If the packets of the classes differ in size, queues with fair queueing or with a buffer in
-bytes are also managed.
-"""
+"""Convert queue disciplines to the simulator's configuration, and determine which links mark."""
 
 from __future__ import annotations
 
@@ -47,44 +41,10 @@ def buffer_capacity(packets: float, rate_bps: float, packet_bytes: int) -> int |
     return None if math.isinf(packets) else math.floor(packets)
 
 
-def buffer_limit_bytes(scenario: Scenario, link: Link | ReturnLink) -> int | None:
-    """Return the buffer of a link in bytes if packets differ in size, otherwise None.
-
-    Without ``[[class]] packet``, a buffer in bytes is converted to a number of full packets.
-    """
-    in_bytes = isinstance(link, Link) and link.buffer.unit == "bytes"
-    return int(link.buffer.amount) if in_bytes and scenario.packet_size_classes else None
-
-
 def may_mark_packets(scenario: Scenario, link: Link | ReturnLink) -> bool:
     """Return True if a link may mark packets of the scenario."""
     ecn = getattr(link.queue, "ecn", False)  # None, the default of RED, marks
     return ecn is not False and any(bool(group.tcp.ecn) for group in scenario.populations)
-
-
-def queue_config(scenario: Scenario, link: Link | ReturnLink) -> Choice:
-    """Return a link's discipline with its parameters."""
-    packet_bytes = scenario.network.packet_bytes
-    if isinstance(link.varying, TokenBucket) and link.is_policer:
-        return {
-            "policed": {"tokens": token_bucket_config(link.varying), "packet_bytes": packet_bytes}
-        }
-    limit_bytes = buffer_limit_bytes(scenario, link)
-    by_length = limit_bytes is not None or isinstance(link.queue, FairQueue)
-    is_managed = isinstance(link.queue, ManagedQueue) or may_mark_packets(scenario, link)
-    if is_managed or link.varying is not None or (by_length and scenario.packet_size_classes):
-        discipline, rate = discipline_config(scenario, link), rate_config(link)
-        return {"managed": {"discipline": discipline, "rate": rate, "limit_bytes": limit_bytes}}
-    if isinstance(link.queue, FairQueue):
-        return {
-            "fair": {
-                **_drr_config(scenario, link.queue),
-                "packet_bytes": packet_bytes,
-            }
-        }
-    if isinstance(link.queue, Red) and isinstance(link, Link):
-        return {"red": _red_config(scenario, link)}
-    return "drop-tail"
 
 
 def discipline_config(scenario: Scenario, link: Link | ReturnLink) -> Choice:

@@ -262,18 +262,6 @@ pub trait CongestionControl {
         None
     }
 
-    /// Reads one word of each cache line that most acknowledgements need, if the state is not boxed.
-    #[inline(always)]
-    fn prefetch(&self) -> u64 {
-        0
-    }
-
-    /// As [`Self::prefetch`], if the state is boxed; called after the box was read.
-    #[inline(always)]
-    fn prefetch_boxed(&self) -> u64 {
-        0
-    }
-
     /// Whether [`Self::on_rtt_sample`] uses a sample with this round-trip time.
     #[inline(always)]
     fn needs_rtt_sample(&self, _window: &CongestionWindow, _rtt: Option<Nanos>) -> bool {

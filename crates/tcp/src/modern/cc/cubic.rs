@@ -186,12 +186,6 @@ fn acks_per_packet_on_curve(epoch: &CubicEpoch, elapsed: Nanos, cwnd: u32) -> u3
 }
 
 impl CongestionControl for CubicControl {
-    #[inline(always)]
-    fn prefetch(&self) -> u64 {
-        let begun = self.epoch.is_some() ^ self.last.is_some() ^ self.min_delay.is_some();
-        self.tick ^ u64::from(self.w_max) ^ u64::from(begun)
-    }
-
     /// A round-trip time is needed in slow start, or if it is a new minimum.
     #[inline(always)]
     fn needs_rtt_sample(&self, window: &CongestionWindow, rtt: Option<Nanos>) -> bool {

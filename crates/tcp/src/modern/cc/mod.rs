@@ -109,18 +109,6 @@ controls! {
 }
 
 impl AnyCongestionControl {
-    /// See [`CongestionControl::prefetch`].
-    #[inline(always)]
-    pub(super) fn prefetch(&self) -> u64 {
-        each!(self, control => control.prefetch())
-    }
-
-    /// See [`CongestionControl::prefetch_boxed`].
-    #[inline(always)]
-    pub(super) fn prefetch_boxed(&self) -> u64 {
-        each!(self, control => control.prefetch_boxed())
-    }
-
     /// See [`CongestionControl::sets_window_and_rate`].
     #[inline(always)]
     #[must_use]

@@ -180,12 +180,6 @@ impl Bbr {
 
 impl CongestionControl for Bbr {
     #[inline(always)]
-    fn prefetch_boxed(&self) -> u64 {
-        let known = self.min_rtt.is_some() ^ (self.mode == BbrMode::Startup);
-        self.pace.bytes_per_second() ^ self.min_rtt_at ^ u64::from(self.round) ^ u64::from(known)
-    }
-
-    #[inline(always)]
     fn requested_pacing_rate(&self) -> Option<u64> {
         Some(self.pacing_rate())
     }

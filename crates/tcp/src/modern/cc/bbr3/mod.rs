@@ -275,13 +275,6 @@ fn was_sent_after(prior: u32, end: u32) -> bool {
 
 impl CongestionControl for Bbr3 {
     #[inline(always)]
-    fn prefetch_boxed(&self) -> u64 {
-        let known = self.min_rtt.is_some() ^ self.inflight_longterm.is_some();
-        let words = self.pace.bytes_per_second() ^ self.bw ^ self.extra_acked.max_value();
-        words ^ u64::from(self.round) ^ u64::from(known)
-    }
-
-    #[inline(always)]
     fn requested_pacing_rate(&self) -> Option<u64> {
         Some(self.pacing_rate())
     }
