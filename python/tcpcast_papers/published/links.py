@@ -42,6 +42,23 @@ def link(
     return table | more
 
 
+HTB_BURST_BYTES = 1600
+"""Default ``burst`` of a class of ``htb`` at rates of some Mbit/s, as ``tc`` sets it."""
+
+
+def shaped_rate(rate_mbit: float, unit_packets: int) -> dict[str, str]:
+    """Return the rate of ``htb`` as the token bucket that it is.
+
+    ``htb`` sends while its tokens are not negative, so that one more unit of ``unit_packets``
+    packets (a burst of segmentation offload) follows a full bucket. A link with a constant rate
+    differs in two ways: it delays each packet by its own transmission, and never delivers a unit
+    more than its rate in a round-trip time.
+    """
+    share = 1500 / FRAME_BYTES
+    depth = (HTB_BURST_BYTES + unit_packets * FRAME_BYTES) * share
+    return {"bucket": f"{rate_mbit * 1e6 * share:.0f}bit", "burst": f"{depth:.0f}B"}
+
+
 def flows(name: str, stack: str, count: int = 1, **more: Any) -> dict[str, Any]:
     """Return a class of bulk flows over ``[link.bottleneck]``, with the buffers of Linux 5.15."""
     tcp = {"stack": stack, "socket_buffers": "linux-5.15"} | more.pop("tcp", {})
