@@ -379,7 +379,7 @@ CHECKS: dict[int, dict[str, Check]] = {
     2: {
         "count": _at_end("full_bw_count", "startup"),
         "full": _is_full("startup"),
-        "next": _follows("startup", "drain"),
+        "next": _follows("startup", "drain", *CYCLE),
     },
     3: {
         "gain": _gain("pacing_gain", "drain"),
