@@ -47,7 +47,7 @@ def compare(
 ) -> None:
     """Compare two scenarios, or a measurement and its simulation, and exit."""
     check_one_format(as_csv=as_csv, as_json=as_json)
-    shown = {"as_json": as_json, "as_csv": as_csv}
+    shown: dict[str, Any] = {"as_json": as_json, "as_csv": as_csv}
     measured = {name: options.pop(name) for name in LINE_OPTIONS}
     paired = {name: options.pop(name) for name in ("metric", "replications", "plot")}
     form, force = options.pop("form"), options.pop("force")

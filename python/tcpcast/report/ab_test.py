@@ -135,7 +135,8 @@ def iter_ab_figures(test: ABTest, names: Names) -> Iterator[tuple[str, Figure]]:
         for place, ((x, y), label) in enumerate(zip(curves, names, strict=True))
     ]
     low, high = (
-        fold(each.x.tolist()[end] for each in series) for fold, end in ((min, 0), (max, -1))
+        fold(float(np.asarray(each.x)[end]) for each in series)
+        for fold, end in ((min, 0), (max, -1))
     )
     what = metric_label(kind) if kind else f"{metric_label(name)} of a run"
     x = Axis(f"{what} ({scale.unit})", min(0.0, low), high)
