@@ -35,7 +35,9 @@ def commands() -> dict[str, Any]:
 
 
 def _context(name: str) -> Any:
-    return commands()[name].make_context(f"tcpcast {name}", [], resilient_parsing=True)
+    # A command keeps the names of its help option from its first context.
+    names = {"help_option_names": ["-h", "--help"]}
+    return commands()[name].make_context(f"tcpcast {name}", [], resilient_parsing=True, **names)
 
 
 def _rows(name: str) -> list[Row]:
