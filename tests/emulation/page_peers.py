@@ -1,7 +1,7 @@
 """Pages in headless Chromium over the emulated link, beside the simulation.
 
-Prints a table: ``python tests/emulation/page_peers.py [LOADS [PATHS]]``. The server of HTTP/1.1 is
-``page_peer.py``; Chromium opens six connections without TLS.
+Prints a table: ``PYTHONPATH=tests python -m emulation.page_peers [LOADS [PATHS]]``. The server of
+HTTP/1.1 is ``page_peer.py``; Chromium opens six connections without TLS.
 """
 
 import json
@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import tcpcast
-from page_peer import image_places, split
 from tcpcast.scenario import Scenario
 from tcpcast.units import parse_duration
+
+from emulation.page_peer import image_places, split
 
 PEER = Path(__file__).with_name("page_peer.py")
 PAGES = [
