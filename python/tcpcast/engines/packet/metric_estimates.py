@@ -247,7 +247,7 @@ def estimate_class_metrics(
             scenario,
             units,
             name,
-            [place for place in selected if _covers_class(scenario, groups[place], name)],
+            [place for place in selected if _covers_class(groups[place], name)],
         )
         for name in CLASS_METRICS
     }
@@ -273,10 +273,8 @@ def _estimate_ratio_of_row(
     )
 
 
-def _covers_class(scenario: Scenario, group: Population, name: str) -> bool:
+def _covers_class(group: Population, name: str) -> bool:
     """Return True if a metric covers the sources of a class."""
-    if METRICS[name].class_columns == "bottleneck" and scenario.links:
-        return any(on.measured for on in group.data_links)
     if name == "total_time_s":
         return group.opens_connections
     if name == "idle_restart_ratio":
