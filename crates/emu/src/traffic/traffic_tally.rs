@@ -556,7 +556,7 @@ mod tests {
         assert_eq!((file.last_ack, file.arrived, file.drops), (30, 1, 1));
         let FlowTally { rtt_samples, rtt_sum, .. } = tally.lock_tally().flows[1];
         assert_eq!((rtt_samples, rtt_sum), (1, 30 - 12));
-        assert_eq!(tally.lock_tally().times[&(3, 0)], 1);
+        assert_eq!(tally.lock_tally().times[&(TIME_KINDS, 0)], 1);
         assert_eq!(tally.lock_tally().lateness, [1, 0, 0, 4, 0, 0, 0]);
         tally.on_clock_pause(60);
         let punctuality = tally.lock_tally().punctuality_json(1000);
@@ -607,6 +607,6 @@ mod tests {
             (messages, received, delay, sent)
         };
         assert_eq!((of_flow(0), of_flow(1)), ((1, 1, 400, 2), (1, 1, 7, 1)));
-        assert_eq!(counters.times[&(4, 0)], 2);
+        assert_eq!(counters.times[&(TIME_KINDS + 1, 0)], 2);
     }
 }
