@@ -60,6 +60,8 @@ def test_lists_of_topics_have_the_stated_length() -> None:
 
 def test_start_pages_count_the_questions_of_the_gallery() -> None:
     gallery = (ROOT / "docs" / "gallery.md").read_text(encoding="utf-8")
-    assert len(re.findall(r"^## .*\?$", gallery, re.MULTILINE)) == 12
-    for page, words in (("README.md", "twelve answers"), ("docs/README.md", "twelve questions")):
+    assert len(re.findall(r"^## .*\?$", gallery, re.MULTILINE)) == 13
+    assert "\n\nThirteen questions" in gallery
+    pages = {"README.md": "thirteen answers", "docs/README.md": "thirteen questions"}
+    for page, words in pages.items():
         assert words in (ROOT / page).read_text(encoding="utf-8")
