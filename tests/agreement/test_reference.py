@@ -725,7 +725,6 @@ def small_runs(draw: st.DrawFn) -> Numbers:
         "rto_granularity_ns": 0,
         "idle_restart": "never",
         "instant": None,
-        "modern": None,
     }
     packet_bytes = draw(st.sampled_from([576, 1000, 1500]))
     common = {"packet_bytes": packet_bytes, "ack_bytes": 40, "tcp": {"packets": tcp}}

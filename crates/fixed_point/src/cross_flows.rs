@@ -274,7 +274,7 @@ impl FixedPointReplication {
     /// Passes a packet from the shared router to the destination. Returns the time of its ACK at
     /// the sender plus the upstream delay, or `None` if the packet is lost.
     fn deliver_and_get_ack_time(&mut self, packet: Packet, leaves: Nanos) -> Option<Nanos> {
-        let index = self.cross_index(packet.source());
+        let index = self.cross_index(packet.source);
         let Self { cross, probes, post_hops, paths, events, loss_delay, .. } = self;
         let flow = &mut cross[index];
         let path = &paths[flow.record.class()];
@@ -289,8 +289,8 @@ impl FixedPointReplication {
                     + path.ack_path_delay(),
             ),
             Err(lost) => {
-                flow.feedback.add_feedback(lost + *loss_delay, packet.number());
-                events.push(lost + *loss_delay, FlowEvent::LossFeedback, packet.source());
+                flow.feedback.add_feedback(lost + *loss_delay, packet.number);
+                events.push(lost + *loss_delay, FlowEvent::LossFeedback, packet.source);
                 None
             }
         }
@@ -337,11 +337,11 @@ impl FixedPointReplication {
 
     /// Handles the departure of a packet from the shared router.
     pub(super) fn on_cross_departure(&mut self, packet: Packet, leaves: Nanos) {
-        let (id, index) = (packet.source(), self.cross_index(packet.source()));
+        let (id, index) = (packet.source, self.cross_index(packet.source));
         let flow = &mut self.cross[index];
         flow.inside -= 1;
         let arrives = if self.scheme == CrossFlowScheme::Windows {
-            remove_number_if_present(&mut flow.lost_downstream, packet.number()).is_none()
+            remove_number_if_present(&mut flow.lost_downstream, packet.number).is_none()
         } else {
             self.deliver_and_get_ack_time(packet, leaves).is_some()
         };
@@ -369,13 +369,13 @@ impl FixedPointReplication {
 
     /// Handles the eviction of a packet from the shared router.
     pub(super) fn on_cross_eviction(&mut self, packet: Packet) {
-        let (id, index) = (packet.source(), self.cross_index(packet.source()));
+        let (id, index) = (packet.source, self.cross_index(packet.source));
         let now = self.now;
         let flow = &mut self.cross[index];
         flow.inside -= 1;
-        remove_number_if_present(&mut flow.lost_downstream, packet.number());
+        remove_number_if_present(&mut flow.lost_downstream, packet.number);
         self.probes.cross.count_bottleneck_drop(now, &flow.record, &packet, false);
-        self.on_cross_loss(id, packet.number());
+        self.on_cross_loss(id, packet.number);
     }
 
     /// Handles the loss of a packet in flight.

@@ -130,7 +130,7 @@ impl PerSourceHops {
         probes: &mut Probes,
     ) -> Result<Nanos, Nanos> {
         for hop in &mut self.0 {
-            match hop.offer_packet(packet.source(), at) {
+            match hop.offer_packet(packet.source, at) {
                 Some(leaves) => at = leaves + hop.delay,
                 None => {
                     probes.count_drop_elsewhere(at, record, packet, false);

@@ -5,7 +5,7 @@ use crate::flow_events::FlowEvent;
 use crate::run::{FixedPointReplication, draw_file_size, draw_off_time, is_persistent};
 use tcpcast_sim::clock::{NEVER, Nanos, SECOND, seconds_to_nanos};
 use tcpcast_sim::probe::{ClassCell, Probes, SenderListener};
-use tcpcast_sim::{Packet, PacketKind, PacketLabel};
+use tcpcast_sim::{Packet, PacketKind};
 use tcpcast_tcp::modern::Segment;
 use tcpcast_tcp::{IdleTime, InstantFeedbackSender, PacketsToSend, SendingEnd, TcpConfig};
 
@@ -182,7 +182,7 @@ impl FixedPointReplication {
     /// Handles the departure from the shared router, which determines the service time of the
     /// recursion.
     pub(super) fn on_reference_departure(&mut self, packet: Packet, leaves: Nanos) {
-        let (bin, id) = (self.active_flow_bin(), packet.source());
+        let (bin, id) = (self.active_flow_bin(), packet.source);
         let Self {
             references,
             events,
@@ -195,7 +195,7 @@ impl FixedPointReplication {
             ..
         } = self;
         let (flow, probes) = (&mut references[id as usize], &mut probes.reference);
-        let Some(arrived) = flow.remove_from_router(packet.number()) else { return };
+        let Some(arrived) = flow.remove_from_router(packet.number) else { return };
         let class = flow.record.class();
         let service = leaves - arrived.max(flow.left_shared).min(leaves);
         distributions[class].measured_service.add_value(bin, nanos_to_seconds(service));
@@ -209,12 +209,12 @@ impl FixedPointReplication {
             Ok(next) => path.after.pass_packet_through_routers(&mut flow.left_after, next),
             Err(lost) => {
                 let due = path.up_delay + lost + *loss_delay;
-                flow.feedback.add_feedback(due, packet.number());
+                flow.feedback.add_feedback(due, packet.number);
                 events.push(due, FlowEvent::LossFeedback, id);
                 return;
             }
         };
-        if is_retransmission_number(packet.number()) {
+        if is_retransmission_number(packet.number) {
             return;
         }
         probes.count_delivery(&flow.record, true);
@@ -224,7 +224,7 @@ impl FixedPointReplication {
         }
         flow.record.packets += u64::from(flow.size == u32::MAX - 1);
         let due = arrives + path.ack_path_delay();
-        flow.acks.push_back((due, packet.number()));
+        flow.acks.push_back((due, packet.number));
         if flow.acks.len() == 1 {
             events.push(due, FlowEvent::Ack, id);
         }
@@ -232,13 +232,13 @@ impl FixedPointReplication {
 
     /// Handles the drop of a packet at the shared router, with instantaneous loss feedback.
     pub(super) fn on_reference_drop(&mut self, lost: Packet) {
-        let (now, id) = (self.now, lost.source());
+        let (now, id) = (self.now, lost.source);
         let (flow, probes) = (&mut self.references[id as usize], &mut self.probes.reference);
-        let inside = flow.remove_from_router(lost.number()).map_or(0, |arrived| now - arrived);
+        let inside = flow.remove_from_router(lost.number).map_or(0, |arrived| now - arrived);
         probes.counters.add_to_class(flow.record.class(), ClassCell::Inside, inside);
         probes.count_bottleneck_drop(now, &flow.record, &lost, false);
         let due = now + self.loss_delay + self.upstream_delay(id);
-        self.references[id as usize].feedback.add_feedback(due, lost.number());
+        self.references[id as usize].feedback.add_feedback(due, lost.number);
         self.events.push(due, FlowEvent::LossFeedback, id);
     }
 
@@ -312,7 +312,7 @@ pub(super) fn create_data_packet(source: u32, number: u32) -> Packet {
     } else {
         PacketKind::Data
     };
-    Packet::new(source, 1, number, PacketLabel::new(kind, 0))
+    Packet { source, connection: 1, number, kind }
 }
 
 pub(super) fn nanos_to_seconds(span: Nanos) -> f64 {

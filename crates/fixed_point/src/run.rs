@@ -222,7 +222,7 @@ impl FixedPointReplication {
 
     fn on_router_departure(&mut self, packet: Packet, leaves: Nanos) {
         self.router_counters.left += 1;
-        if self.is_reference_flow(packet.source()) {
+        if self.is_reference_flow(packet.source) {
             self.on_reference_departure(packet, leaves);
         } else {
             self.on_cross_departure(packet, leaves);
@@ -263,7 +263,7 @@ impl FixedPointReplication {
     }
 
     fn on_router_eviction(&mut self, packet: Packet) {
-        if self.is_reference_flow(packet.source()) {
+        if self.is_reference_flow(packet.source) {
             self.on_reference_drop(packet);
         } else {
             self.on_cross_eviction(packet);

@@ -4,11 +4,11 @@ use std::num::NonZeroU64;
 use tcpcast_link::link::{Link, OfferOutcome, QueueingLink};
 use tcpcast_link::queue::{AnyQueue, BufferLimits, DropReason, QueueConfig, QueueProbe};
 use tcpcast_link::transmit::ConstantRate;
+use tcpcast_sim::Packet;
 use tcpcast_sim::clock::{NEVER, Nanos};
 use tcpcast_sim::cross::CrossArrivals;
 use tcpcast_sim::probe::{CrossPacketEvent, Probes};
 use tcpcast_sim::random::RandomStream;
-use tcpcast_sim::{Packet, PacketLabel};
 
 type QueuedPacket = tcpcast_link::Packet<Packet>;
 
@@ -83,7 +83,7 @@ impl QueueProbe<Packet> for RouterProbe<'_> {
 }
 
 fn stream_of(packet: &Packet) -> Option<usize> {
-    packet.source().checked_sub(FIRST_STREAM_SOURCE).map(|stream| stream as usize)
+    packet.source.checked_sub(FIRST_STREAM_SOURCE).map(|stream| stream as usize)
 }
 
 impl SharedRouter {
@@ -143,7 +143,7 @@ impl SharedRouter {
 
     fn offer(&mut self, now: Nanos, packet: Packet, probes: &mut Probes) -> OfferOutcome {
         self.dropped.clear();
-        let arriving = QueuedPacket::new(packet, packet.source(), self.packet_bytes);
+        let arriving = QueuedPacket::new(packet, packet.source, self.packet_bytes);
         let is_cross = stream_of(&packet).is_some();
         let probe = &mut RouterProbe { probes, dropped: &mut self.dropped, is_cross };
         self.link.offer(now, arriving, probe)
@@ -180,7 +180,7 @@ impl SharedRouter {
         probes.cross.stream_mut(index).rates.merge(&rates);
         probes.cross.count_event(index, CrossPacketEvent::Offered);
         let source = FIRST_STREAM_SOURCE + stream as u32;
-        let packet = Packet::new(source, 0, 0, PacketLabel::default());
+        let packet = Packet { source, ..Packet::default() };
         let event = match self.offer(now, packet, probes) {
             OfferOutcome::Departs { .. } => CrossPacketEvent::Carried { waited: Some(0) },
             OfferOutcome::Dropped(_) => CrossPacketEvent::Dropped,

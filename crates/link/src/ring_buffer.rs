@@ -47,14 +47,6 @@ impl<T: Copy> RingBuffer<T> {
         if index < self.len { self.slots.get(self.slot_of(index)) } else { None }
     }
 
-    /// The old content of the slot that the next [`RingBuffer::push`] overwrites, if the slot
-    /// exists. Reading the content brings the slot into the cache.
-    #[inline(always)]
-    #[must_use]
-    pub fn slot_for_next_push(&self) -> Option<&T> {
-        self.slots.get(self.slot_of(self.len))
-    }
-
     /// Appends an item.
     #[inline(always)]
     pub fn push(&mut self, item: T) {
@@ -64,45 +56,6 @@ impl<T: Copy> RingBuffer<T> {
         let slot = self.slot_of(self.len);
         self.slots[slot] = item;
         self.len += 1;
-    }
-
-    /// Inserts `item` before the trailing items for which `is_later` returns true. Returns the
-    /// index of the item, or `None` if the insertion would move more than `max_moves` items.
-    #[inline(always)]
-    pub fn insert_in_order(
-        &mut self,
-        item: T,
-        max_moves: usize,
-        is_later: impl Fn(&T) -> bool,
-    ) -> Option<usize> {
-        if self.len > max_moves && is_later(&self.slots[self.slot_of(self.len - 1 - max_moves)]) {
-            return None;
-        }
-        self.push(item);
-        let mut index = self.len - 1;
-        let mut slot = self.slot_of(index);
-        while index > 0 {
-            let from = slot.wrapping_sub(1) & self.mask;
-            let before = self.slots[from];
-            if !is_later(&before) {
-                break;
-            }
-            self.slots[slot] = before;
-            (slot, index) = (from, index - 1);
-        }
-        self.slots[slot] = item;
-        Some(index)
-    }
-
-    /// Removes the first `skipped + 1` items and returns the last of them, which must exist. The
-    /// item stays valid until the next push.
-    #[inline(always)]
-    pub fn pop_after_skipping(&mut self, skipped: usize) -> &T {
-        let slot = self.slot_of(skipped);
-        self.first = self.slot_of(skipped + 1);
-        self.len -= skipped + 1;
-        self.rewind_when_empty();
-        &self.slots[slot]
     }
 
     /// Removes and returns the first item, if there is one.
@@ -118,26 +71,6 @@ impl<T: Copy> RingBuffer<T> {
         self.first = self.slot_of(1);
         self.len -= 1;
         item
-    }
-
-    /// Removes the first item, which must exist, and returns it in its slot. The item stays valid
-    /// until the next push.
-    #[inline(always)]
-    pub fn pop_by_reference(&mut self) -> &mut T {
-        let slot = self.first;
-        self.first = self.slot_of(1);
-        self.len -= 1;
-        self.rewind_when_empty();
-        &mut self.slots[slot]
-    }
-
-    /// Resets an empty queue to the first slot. A queue that is mostly empty then uses one slot of
-    /// memory instead of cycling through all slots.
-    #[inline(always)]
-    pub fn rewind_when_empty(&mut self) {
-        if self.len == 0 {
-            self.first = 0;
-        }
     }
 
     /// Replaces the item at `index` and returns the old item; [`None`] if there is no such item.
@@ -182,29 +115,6 @@ mod tests {
 
     proptest! {
         #[test]
-        fn insert_keeps_order_across_the_end_of_the_ring(
-            steps in prop::collection::vec(prop::option::weighted(0.7, (0_u32..20, 0_usize..9)), 0..200),
-        ) {
-            let mut ring = RingBuffer::default();
-            let mut queue = VecDeque::new();
-            for (number, step) in steps.into_iter().enumerate() {
-                if let Some((time, max_moves)) = step {
-                    let index = queue.partition_point(|(before, _)| *before <= time);
-                    let inserts = queue.len() - index <= max_moves;
-                    let result = ring.insert_in_order((time, number), max_moves, |(other, _)| *other > time);
-                    prop_assert_eq!(result, inserts.then_some(index));
-                    if inserts {
-                        queue.insert(index, (time, number));
-                    }
-                } else {
-                    prop_assert_eq!(ring.pop(), queue.pop_front());
-                }
-                prop_assert!(ring.len() == queue.len() && ring.iter().eq(queue.iter()));
-                prop_assert!(ring.iter_from(3).eq(queue.iter().skip(3)));
-            }
-        }
-
-        #[test]
         fn ring_behaves_like_vec_deque(pushes in prop::collection::vec(prop::option::of(0_u32..9), 0..300)) {
             let mut ring = RingBuffer::default();
             let mut queue = VecDeque::new();
@@ -214,12 +124,8 @@ mod tests {
                         ring.push(item);
                         queue.push_back(item);
                     }
-                    None if queue.len() % 2 == 1 => {
-                        prop_assert_eq!(Some(*ring.pop_by_reference()), queue.pop_front());
-                    }
                     None => prop_assert_eq!(ring.pop(), queue.pop_front()),
                 }
-                ring.rewind_when_empty();
                 prop_assert_eq!(ring.first(), queue.front());
                 prop_assert!(ring.len() == queue.len() && ring.iter().eq(queue.iter()));
             }

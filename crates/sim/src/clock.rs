@@ -18,9 +18,3 @@ pub fn seconds_to_nanos(seconds: f64) -> Nanos {
 pub fn transmission_time(bytes: u32, rate_bps: Option<u64>) -> Nanos {
     transmit::transmission_time(bytes, rate_bps.and_then(NonZeroU64::new))
 }
-
-/// Creates a transmitter for packets of `bytes` at `rate_bps` in bit/s; `None` is unlimited.
-#[must_use]
-pub fn create_fixed_rate_transmitter(rate_bps: Option<u64>, bytes: u32) -> Transmitter {
-    Transmitter::new(rate_bps.and_then(NonZeroU64::new)).with_cached_length(bytes)
-}

@@ -23,7 +23,7 @@ pub mod traffic;
 pub use conservation::ConservationError;
 pub use jitter::JitterConfig;
 pub use loss::{LinkLossConfig, LossModel, LossPlace};
-pub use packet::{Packet, PacketKind, PacketLabel};
+pub use packet::{Packet, PacketKind};
 pub use probe::{ProbeConfig, Probes};
 pub use replication::{Replication, Replications, RunControl, RunLimit, RunWatch, StopReason};
 pub use traffic::{

@@ -23,75 +23,19 @@ pub struct Departure {
     pub marked: bool,
 }
 
-/// Stored state of a packet in the queue.
-pub trait StoredDeparture: Copy {
-    /// Whether lengths are stored. If lengths are not stored, they read as 0, and the buffer limit
-    /// is in packets and includes the packet in transmission.
-    const HAS_BYTES: bool;
-
-    /// Creates the state of a packet that leaves at `time`.
-    fn new(time: Nanos, bytes: u32) -> Self;
-
-    /// Departure time.
-    fn time(&self) -> Nanos;
-
-    /// Length in bytes.
-    fn bytes(&self) -> u64;
-}
-
 /// Departure time and length of a packet.
 #[derive(Clone, Copy, Debug)]
-pub struct DepartureWithLength {
+struct Leaving {
     time: Nanos,
     bytes: u32,
 }
 
-impl StoredDeparture for DepartureWithLength {
-    const HAS_BYTES: bool = true;
-
-    #[inline(always)]
-    fn new(time: Nanos, bytes: u32) -> Self {
-        Self { time, bytes }
-    }
-
-    #[inline(always)]
-    fn time(&self) -> Nanos {
-        self.time
-    }
-
-    #[inline(always)]
-    fn bytes(&self) -> u64 {
-        u64::from(self.bytes)
-    }
-}
-
-/// Departure time only, for buffers limited in packets. Storing lengths would add 7 % instructions
-/// to a simulation with packets of equal length.
-impl StoredDeparture for Nanos {
-    const HAS_BYTES: bool = false;
-
-    #[inline(always)]
-    fn new(time: Nanos, _bytes: u32) -> Self {
-        time
-    }
-
-    #[inline(always)]
-    fn time(&self) -> Nanos {
-        *self
-    }
-
-    #[inline(always)]
-    fn bytes(&self) -> u64 {
-        0
-    }
-}
-
 /// A FIFO queue between an admission rule and a transmitter; the caller owns the transmitter.
 #[derive(Clone, Debug)]
-pub struct DepartureQueue<A = AdmitAll, L = DepartureWithLength> {
+pub struct DepartureQueue<A = AdmitAll> {
     admission: A,
     max: MaxBacklog,
-    leaving: RingBuffer<L>,
+    leaving: RingBuffer<Leaving>,
     /// Departure time of the first packet; [`NEVER`] if the queue is empty.
     first_leaves: Nanos,
     bytes: u64,
@@ -102,21 +46,6 @@ impl<A: AdmissionRule> DepartureQueue<A> {
     /// Creates an empty queue. Rules with [`AdmissionRule::NEEDS_DEQUEUE`] do not compile.
     #[must_use]
     pub fn new(limits: BufferLimits, admission: A) -> Self {
-        Self::with_limits(limits, admission)
-    }
-}
-
-impl<A: AdmissionRule> DepartureQueue<A, Nanos> {
-    /// Creates an empty queue limited to `max` packets, including the packet in transmission;
-    /// `None` is unlimited.
-    #[must_use]
-    pub fn with_packet_limit(max: Option<u64>, admission: A) -> Self {
-        Self::with_limits(BufferLimits { packets: max, ..BufferLimits::default() }, admission)
-    }
-}
-
-impl<A: AdmissionRule, L: StoredDeparture> DepartureQueue<A, L> {
-    fn with_limits(limits: BufferLimits, admission: A) -> Self {
         const { assert!(!A::NEEDS_DEQUEUE, "this rule needs to be notified of dequeues") };
         Self {
             admission,
@@ -161,9 +90,8 @@ impl<A: AdmissionRule, L: StoredDeparture> DepartureQueue<A, L> {
         self.last_leaves = leaves;
         if leaves > now {
             probe.on_queue_length_interval(found, now);
-            let leaving = L::new(leaves, packet.bytes);
-            self.bytes += leaving.bytes();
-            self.leaving.push(leaving);
+            self.bytes += u64::from(packet.bytes);
+            self.leaving.push(Leaving { time: leaves, bytes: packet.bytes });
             if found == 0 {
                 self.first_leaves = leaves;
             }
@@ -176,8 +104,8 @@ impl<A: AdmissionRule, L: StoredDeparture> DepartureQueue<A, L> {
     pub fn advance_to<T>(&mut self, now: Nanos, probe: &mut impl QueueProbe<T>) {
         while self.first_leaves <= now {
             probe.on_queue_length_interval(self.leaving.len() as u64, self.first_leaves);
-            self.bytes -= self.leaving.pop_existing().bytes();
-            self.first_leaves = self.leaving.first().map_or(NEVER, StoredDeparture::time);
+            self.bytes -= u64::from(self.leaving.pop_existing().bytes);
+            self.first_leaves = self.leaving.first().map_or(NEVER, |leaving| leaving.time);
         }
     }
 
@@ -191,7 +119,7 @@ impl<A: AdmissionRule, L: StoredDeparture> DepartureQueue<A, L> {
     /// Sum of the remaining times to departure of all held packets, modulo 2^64.
     #[must_use]
     pub fn sum_of_remaining_times(&self, now: Nanos) -> Nanos {
-        self.leaving.iter().fold(0, |sum, leaving| sum.wrapping_add(leaving.time() - now))
+        self.leaving.iter().fold(0, |sum, leaving| sum.wrapping_add(leaving.time - now))
     }
 
     /// Resets the state of an empty queue.
@@ -202,17 +130,11 @@ impl<A: AdmissionRule, L: StoredDeparture> DepartureQueue<A, L> {
     #[inline(always)]
     fn arrival_context<T>(&self, packet: &Packet<T>) -> ArrivalContext {
         let held = self.held_backlog();
-        let in_service =
-            if L::HAS_BYTES { self.leaving.first().map_or(0, StoredDeparture::bytes) } else { 0 };
+        let in_service = self.leaving.first().map_or(0, |leaving| u64::from(leaving.bytes));
         let waiting =
             Backlog { packets: held.packets.saturating_sub(1), bytes: held.bytes - in_service };
-        let has_room = if !L::HAS_BYTES {
-            held.packets < self.max.packets
-        } else if self.max.service_counts {
-            self.max.has_room(held, packet.bytes)
-        } else {
-            self.max.has_room(waiting, packet.bytes)
-        };
+        let counted = if self.max.service_counts { held } else { waiting };
+        let has_room = self.max.has_room(counted, packet.bytes);
         ArrivalContext {
             bytes: packet.bytes,
             ecn: packet.ecn,

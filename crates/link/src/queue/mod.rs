@@ -22,7 +22,7 @@ pub use admission_rule::{AdmissionRule, AdmitAll, AdmitDecision, ArrivalContext}
 pub use buffer_occupancy::{Backlog, BufferLimits, InServicePolicy};
 pub use cake::{AckFilter, Cake, CakeConfig, CellFraming, Isolation, Tins};
 pub use codel::{Codel, CodelConfig, CodelRules};
-pub use departure_queue::{Departure, DepartureQueue, DepartureWithLength, StoredDeparture};
+pub use departure_queue::{Departure, DepartureQueue};
 pub use drr::{BufferAssignment, DropPolicy, Drr, DrrConfig, HeadOfLine, HeavyFlows};
 pub use dualpi2::{DualPi2, DualPi2Config};
 pub use fifo::{DropTail, Fifo};

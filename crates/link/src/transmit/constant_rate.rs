@@ -42,8 +42,6 @@ pub struct ConstantRate {
     rate: Option<NonZeroU64>,
     /// Cached length of the last packet; most packets have equal lengths.
     length: CachedTransmissionTime,
-    /// Cached length of the last packet passed to [`ConstantRate::call_with_temporary_length`].
-    last_exception: CachedTransmissionTime,
 }
 
 /// A packet length with its transmission time in whole nanoseconds and a remainder in units.
@@ -59,9 +57,8 @@ impl ConstantRate {
     #[must_use]
     pub fn new(rate_bps: Option<NonZeroU64>) -> Self {
         let unit = rate_bps.map_or(u64::MAX, NonZeroU64::get);
-        let (length, last_exception) =
-            (CachedTransmissionTime::default(), CachedTransmissionTime::default());
-        Self { free_at: 0, carried: 0, unit, rate: rate_bps, length, last_exception }
+        let length = CachedTransmissionTime::default();
+        Self { free_at: 0, carried: 0, unit, rate: rate_bps, length }
     }
 
     /// Sets the time at which the transmitter becomes idle.
@@ -78,75 +75,10 @@ impl ConstantRate {
         self.free_at
     }
 
-    /// Whether the rate is unlimited.
-    #[must_use]
-    pub fn is_unlimited(&self) -> bool {
-        self.rate.is_none()
-    }
-
     /// The rate in bit/s; `None` is unlimited.
     #[must_use]
     pub fn rate_bps(&self) -> Option<NonZeroU64> {
         self.rate
-    }
-
-    /// Sets the initial cached length.
-    #[must_use]
-    pub fn with_cached_length(mut self, bytes: u32) -> Self {
-        self.length = self.cache_entry_of_length(bytes);
-        self
-    }
-
-    /// Length of the last packet, or the initial cached length.
-    #[inline(always)]
-    #[must_use]
-    pub fn cached_length(&self) -> u32 {
-        self.length.bytes
-    }
-
-    /// Calls `action` with the cached length set to `bytes`, and then restores the cached length.
-    pub fn call_with_temporary_length<R>(
-        &mut self,
-        bytes: u32,
-        action: impl FnOnce(&mut Self) -> R,
-    ) -> R {
-        if bytes != self.last_exception.bytes {
-            self.last_exception = self.cache_entry_of_length(bytes);
-        }
-        let usual = std::mem::replace(&mut self.length, self.last_exception);
-        let result = action(self);
-        self.length = usual;
-        result
-    }
-
-    /// Transmission time of a packet of the cached length on an idle transmitter, rounded down to
-    /// nanoseconds.
-    #[must_use]
-    pub fn cached_transmission_time(&self) -> Nanos {
-        self.length.whole
-    }
-
-    /// Transmits a packet of the cached length; see [`Transmitter::transmit`].
-    #[inline(always)]
-    pub fn transmit_cached_length(&mut self, arrived: Nanos) -> Nanos {
-        if self.free_at <= arrived {
-            self.free_at = arrived;
-            self.carried = 0;
-        }
-        self.transmit_back_to_back()
-    }
-
-    /// Transmits a packet of the cached length directly after its predecessor, and returns when its
-    /// last bit leaves.
-    #[inline(always)]
-    pub fn transmit_back_to_back(&mut self) -> Nanos {
-        self.free_at += self.length.whole;
-        self.carried += self.length.rest;
-        if self.carried >= self.unit {
-            self.carried -= self.unit;
-            self.free_at += 1;
-        }
-        self.free_at
     }
 
     #[inline(never)]
@@ -163,7 +95,17 @@ impl Transmitter for ConstantRate {
         if bytes != self.length.bytes {
             self.length = self.cache_entry_of_length(bytes);
         }
-        self.transmit_cached_length(arrived)
+        if self.free_at <= arrived {
+            self.free_at = arrived;
+            self.carried = 0;
+        }
+        self.free_at += self.length.whole;
+        self.carried += self.length.rest;
+        if self.carried >= self.unit {
+            self.carried -= self.unit;
+            self.free_at += 1;
+        }
+        self.free_at
     }
 }
 
@@ -185,26 +127,10 @@ mod tests {
 
     #[test]
     fn idle_transmitter_starts_at_arrival() {
-        let mut link = ConstantRate::new(NonZeroU64::new(10_000_000)).with_cached_length(1500);
-        assert_eq!(link.cached_transmission_time(), 1_200_000);
+        let mut link = ConstantRate::new(NonZeroU64::new(10_000_000));
         assert_eq!(link.transmit(0, 1500), 1_200_000);
         assert_eq!(link.transmit(0, 1500), 2_400_000);
         assert_eq!(link.transmit(5_000_000, 1500), 6_200_000);
-    }
-
-    #[test]
-    fn with_length_applies_to_one_packet() {
-        let mut link = ConstantRate::new(NonZeroU64::new(10_000_000)).with_cached_length(1500);
-        assert_eq!(
-            link.call_with_temporary_length(375, |link| link.transmit_cached_length(0)),
-            300_000
-        );
-        assert_eq!(link.transmit_cached_length(0), 1_500_000);
-        let mut unlimited = ConstantRate::new(None).with_cached_length(1500);
-        assert_eq!(
-            unlimited.call_with_temporary_length(375, |link| link.transmit_cached_length(7)),
-            7
-        );
     }
 
     #[test]

@@ -6,7 +6,7 @@ use super::parcel::{CLIENT, NOT_WANTED, Parcel, ParcelContent, ecn_of};
 use super::wire::{DroppedParcel, Wire, other_end};
 use super::{FlowSimulation, FlowTimer, Timers};
 use crate::clock::{NEVER, Nanos};
-use crate::packet::{Packet as NumberedPacket, PacketKind, PacketLabel};
+use crate::packet::{Packet as NumberedPacket, PacketKind};
 use crate::probe::{Probes, SenderListener, SourceRecord};
 use crate::random::RandomSource;
 use tcpcast_link::{Ecn, Packet};
@@ -84,8 +84,8 @@ impl FlowSink<'_> {
         let is_data = self.class.sends[self.end] && kind != PacketKind::Ack;
         let counts = is_data && number != 0 && !self.is_opening;
         if counts {
-            let label = PacketLabel::new(kind, 0);
-            let packet = NumberedPacket::new(self.flow, self.connection, number, label);
+            let (source, connection) = (self.flow, self.connection);
+            let packet = NumberedPacket { source, connection, number, kind };
             self.wire.probes.count_sent(self.now, self.record, &packet);
             if kind == PacketKind::Data && !self.class.has_loss_feedback {
                 self.record.count_entering_flight(self.now);
@@ -299,7 +299,12 @@ impl FlowSimulation {
             for number in (0..packets).map(|at| if first == 0 { 0 } else { first + at }) {
                 state.record.losses += u32::from(connection == state.connection && number != 0);
                 let record = &state.record;
-                let packet = NumberedPacket::new(flow, connection, number, PacketLabel::default());
+                let packet = NumberedPacket {
+                    source: flow,
+                    connection,
+                    number,
+                    ..NumberedPacket::default()
+                };
                 if is_headline {
                     if cause == DropCause::Early {
                         probes.early.count_drop();

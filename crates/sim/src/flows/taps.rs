@@ -9,10 +9,10 @@ use super::links::unloaded_rtt;
 use super::parcel::{CLIENT, Parcel, ParcelContent, SERVER, ecn_of};
 use super::wire::{Wire, other_end};
 use crate::clock::Nanos;
-use crate::packet::{Packet, PacketKind, PacketLabel};
+use crate::packet::{Packet, PacketKind};
 use crate::probe::{CapturedHeader, ConnectionProperties, TapPlace, UnloadedHandshakeTimes};
 use tcpcast_link::Ecn;
-use tcpcast_tcp::modern::{EcnCodepoint, HandshakeKind};
+use tcpcast_tcp::modern::HandshakeKind;
 
 /// Taps of a class.
 #[derive(Clone, Copy, Debug)]
@@ -195,13 +195,6 @@ impl Wire {
         // In captures, packets of the server are data, and those of the client acknowledgements.
         let kind =
             if usize::from(parcel.to) == CLIENT { PacketKind::Data } else { PacketKind::Ack };
-        let mut label = PacketLabel::new(kind, 0);
-        if parcel.segment.ecn != EcnCodepoint::NotCapable {
-            label = label.with_ecn_capable();
-        }
-        if marked || parcel.segment.ecn == EcnCodepoint::Marked {
-            label = label.with_ecn_mark();
-        }
         let class = parcel.of.class();
         let counts_packets = taps.classes[class].counts_packets;
         let number = match (parcel.number, &parcel.segment) {
@@ -209,7 +202,7 @@ impl Wire {
             (0, segment) if counts_packets => segment.ack as u32,
             (number, _) => number.max(1),
         };
-        let packet = Packet::new(parcel.flow, parcel.connection, number, label);
+        let packet = Packet { source: parcel.flow, connection: parcel.connection, number, kind };
         let shown = if counts_packets {
             CapturedHeader::of_serial(parcel.serial)
         } else {

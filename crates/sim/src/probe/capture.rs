@@ -1,7 +1,7 @@
 //! Packet captures at selected places of the path.
 
 use crate::clock::{MILLISECOND, Nanos, SECOND};
-use crate::packet::{HEADER_BYTES, Packet, PacketKind, PacketLabel, TIMESTAMP_BYTES};
+use crate::packet::{HEADER_BYTES, Packet, PacketKind, TIMESTAMP_BYTES};
 use serde::Deserialize;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -273,18 +273,17 @@ impl SegmentWriter {
     ) -> Option<[PacketAtTap; 3]> {
         let ConnectionProperties { added, ecn, accurate_ecn, .. } = self.classes[class];
         let UnloadedHandshakeTimes { rtt, forward, back } = added?;
-        let source = packet.source() as usize;
+        let source = packet.source as usize;
         if self.newest.len() <= source {
             self.newest.resize(source + 1, 0);
         }
-        if self.newest[source] >= packet.connection() {
+        if self.newest[source] >= packet.connection {
             return None;
         }
-        self.newest[source] = packet.connection();
+        self.newest[source] = packet.connection;
         let at = at + self.offset;
         let of = |kind, number, timestamps| {
-            let label = PacketLabel::new(kind, 0);
-            let packet = Packet::new(packet.source(), packet.connection(), number, label);
+            let packet = Packet { number, kind, ..*packet };
             let options = TcpOptions { timestamps, ..TcpOptions::default() };
             // RFC 3168, section 6.1.1; RFC 9768, section 3.1.1.
             let (flags, ae) = match (kind, number) {
@@ -317,8 +316,8 @@ impl SegmentWriter {
         let window = class.packets.saturating_mul(payload);
         let window_scale = min_window_scale(window);
         let mut segment = build_segment(packet, shown, payload);
-        if packet.number() == 0 && shown.flags & FIN == 0 {
-            turn_into_syn(&mut segment, packet.kind());
+        if packet.number == 0 && shown.flags & FIN == 0 {
+            turn_into_syn(&mut segment, packet.kind);
             segment.window = window.min(65_535) as u16;
             let options = SynOptions { mss: mss as u16, window_scale, sack_permitted: class.sack };
             segment.options.syn = Some(options);
@@ -334,10 +333,10 @@ impl SegmentWriter {
 /// Builds the segment of a packet. Senders have addresses in 10.0.0.0/9 and receivers in
 /// 10.128.0.0/9; each connection has a separate port.
 fn build_segment(packet: &Packet, shown: &CapturedHeader, payload: u32) -> ZeroPayloadSegment {
-    let [_, b, c, d] = (packet.source() + 1).to_be_bytes();
+    let [_, b, c, d] = (packet.source + 1).to_be_bytes();
     let (sender, receiver) = ([10, b & 0x7f, c, d], [10, b | 0x80, c, d]);
-    let port = 1024 + (packet.connection() % 60_000) as u16;
-    let offset = packet.number().wrapping_sub(1).wrapping_mul(payload).wrapping_add(1);
+    let port = 1024 + (packet.connection % 60_000) as u16;
+    let offset = packet.number.wrapping_sub(1).wrapping_mul(payload).wrapping_add(1);
     let common = ZeroPayloadSegment {
         identification: shown.serial,
         flags: ACK | shown.flags,
@@ -346,7 +345,7 @@ fn build_segment(packet: &Packet, shown: &CapturedHeader, payload: u32) -> ZeroP
         options: shown.options,
         ..ZeroPayloadSegment::default()
     };
-    match packet.kind() {
+    match packet.kind {
         // Loss feedback never passes a tap.
         PacketKind::Ack | PacketKind::Loss => ZeroPayloadSegment {
             source: receiver,
@@ -389,7 +388,6 @@ fn turn_into_syn(segment: &mut ZeroPayloadSegment, kind: PacketKind) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::packet::PacketLabel;
     use std::sync::{Arc, Mutex};
 
     #[derive(Clone, Debug, Default)]
@@ -437,7 +435,7 @@ mod tests {
     }
 
     fn packet(number: u32) -> Packet {
-        Packet::new(0, 1, number, PacketLabel::new(PacketKind::Data, 0))
+        Packet { source: 0, connection: 1, number, kind: PacketKind::Data }
     }
 
     /// Times of the packets of a capture file; each record has 16 + 40 bytes.
@@ -482,7 +480,7 @@ mod tests {
         capture.start_writing_to(Box::new(file.clone()), classes()).unwrap();
         // Sources of arriving transfers are created on demand, in any order of classes.
         for (source, class) in [(0, 0), (1, 1), (2, 0)] {
-            let packet = packet(1).with_source(source);
+            let packet = Packet { source, ..packet(1) };
             capture.report_packet(
                 TapPlace::Sender,
                 class,

@@ -401,14 +401,14 @@ impl Probes {
         record.recovery_sent += 1;
         let cells = self.counters.class_cells_mut(record.class());
         cells[ClassCell::Sent as usize] += 1;
-        if packet.kind() != PacketKind::Data {
+        if packet.kind != PacketKind::Data {
             cells[ClassCell::Retransmitted as usize] += 1;
         }
         if record.traced {
-            let is_retransmission = packet.kind() == PacketKind::Retransmission;
+            let is_retransmission = packet.kind == PacketKind::Retransmission;
             let mark =
                 if is_retransmission { SequenceEvent::Retransmitted } else { SequenceEvent::Sent };
-            self.trace.record_event(now, packet.source(), packet.number(), mark);
+            self.trace.record_event(now, packet.source, packet.number, mark);
         }
     }
 
@@ -426,7 +426,7 @@ impl Probes {
         packet: &Packet,
         queue: usize,
     ) {
-        self.count_arrival(record.interval(), packet.number(), queue);
+        self.count_arrival(record.interval(), packet.number, queue);
     }
 
     /// Counts the arrival of packet `number` at the bottleneck.
@@ -450,7 +450,7 @@ impl Probes {
         let cell = if random { ClassCell::RandomDrops } else { ClassCell::QueueDrops };
         self.counters.add_to_class(record.class(), cell, 1);
         self.counters.add_to_size(record.row as usize, SizeCell::Drops, 1);
-        self.by_number[(packet.number() as usize).min(MAX_COUNTED_SEQUENCE)].drops += 1;
+        self.by_number[(packet.number as usize).min(MAX_COUNTED_SEQUENCE)].drops += 1;
         self.count_loss(now, record, packet);
     }
 
@@ -476,15 +476,9 @@ impl Probes {
         self.count_loss(now, record, packet);
     }
 
-    /// Counts a data packet that was dropped on an access link.
-    pub fn count_access_drop(&mut self, now: Nanos, record: &SourceRecord, packet: &Packet) {
-        self.counters.add_to_class(record.class(), ClassCell::AccessDrops, 1);
-        self.count_loss(now, record, packet);
-    }
-
     pub(super) fn count_loss(&mut self, now: Nanos, record: &SourceRecord, packet: &Packet) {
         if record.traced {
-            self.trace.record_event(now, packet.source(), packet.number(), SequenceEvent::Dropped);
+            self.trace.record_event(now, packet.source, packet.number, SequenceEvent::Dropped);
         }
     }
 

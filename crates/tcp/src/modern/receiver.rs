@@ -126,12 +126,6 @@ impl Receiver {
         self.marks = Some(Box::new(marks));
     }
 
-    /// Counters of accurate ECN.
-    #[must_use]
-    pub fn received_marks(&self) -> Option<&ReceivedMarks> {
-        self.marks.as_deref()
-    }
-
     #[inline(always)]
     pub(super) fn received_marks_mut(&mut self) -> Option<&mut ReceivedMarks> {
         self.marks.as_deref_mut()
@@ -569,12 +563,6 @@ impl Receiver {
     fn outgoing_ack(&self, stack: &Stack) -> OutgoingAck {
         let CumulativeAck { ack, window, echo, ece, .. } = self.cumulative_ack(stack);
         OutgoingAck { ack, window, sacks: self.sack_blocks_to_send(stack), echo, ece }
-    }
-
-    /// Data held out of order.
-    #[must_use]
-    pub fn held_out_of_order(&self) -> &[SackBlock] {
-        self.reassembly.held_blocks()
     }
 }
 

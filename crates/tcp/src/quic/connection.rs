@@ -212,12 +212,6 @@ impl QuicConnection {
         self.received.held_blocks().last().map_or(self.received.next_expected(), |last| last.end)
     }
 
-    /// Smoothed round-trip time, if it was measured.
-    #[must_use]
-    pub fn smoothed_rtt(&self) -> Option<Nanos> {
-        self.rtt.sampled()
-    }
-
     /// Nothing is sent any more except acknowledgements.
     pub(super) fn abandon(&mut self) {
         self.is_abandoned = true;
