@@ -216,7 +216,10 @@ def test_names_are_safe_and_unique(tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / "other").glob("*.toml")] == ["gr-e-5-percent.toml"]
 
 
-@pytest.mark.parametrize("name", PAPERS)
+# The lightest run of dctcp has two million packets.
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=[pytest.mark.long] * (n == "dctcp")) for n in PAPERS]
+)
 def test_lightest_runs_of_a_paper_give_the_same_numbers(name: str, tmp_path: Path) -> None:
     description = importlib.import_module(f"tcpcast_papers.{name.replace('-', '_')}.description")
     runs = description.PAPER.simulations(description.PAPER.quick, 2, None)
