@@ -1,7 +1,4 @@
 //! Event queue of a fixed point: one [`TimerWheel`] for all events.
-//!
-//! Event times are random or differ per flow, so delay lines as in the packet engine are not
-//! possible.
 
 use tcpcast_sim::clock::{NEVER, Nanos};
 use tcpcast_sim::random::mix_bits;

@@ -6,7 +6,6 @@ use crate::run::{FixedPointReplication, draw_file_size, draw_off_time, is_persis
 use tcpcast_sim::clock::{NEVER, Nanos, SECOND, seconds_to_nanos};
 use tcpcast_sim::probe::{ClassCell, Probes, SenderListener};
 use tcpcast_sim::{Packet, PacketKind};
-use tcpcast_tcp::modern::Segment;
 use tcpcast_tcp::{IdleTime, InstantFeedbackSender, PacketsToSend, SendingEnd, TcpConfig};
 
 impl FixedPointReplication {
@@ -263,7 +262,7 @@ impl FixedPointReplication {
         }
         flow.last_ack = at;
         self.call_sender_and_send_packets(at, id, |sender, tcp, listener| {
-            sender.on_ack(at, number, &Segment::default(), tcp, listener)
+            sender.on_ack(at, number, tcp, listener)
         });
         if self.references[id as usize].sender.is_finished() {
             self.finish_reference_file(id);

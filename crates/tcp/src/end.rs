@@ -63,7 +63,7 @@ impl End {
                 }
             }
             (Self::Sender(end), _) => end.restart(),
-            (Self::Receiver(end), EndTcp::Packets(tcp)) => end.restart(&tcp.rules),
+            (Self::Receiver(end), _) => end.restart(),
             _ => (),
         }
     }
@@ -291,7 +291,7 @@ impl End {
             (Self::Modern(end), _) => end.on_timer(now, probe),
             (Self::Quic(end), _) => end.on_timer(now, probe),
             (Self::Sender(end), EndTcp::Packets(tcp)) => end.on_timer(now, &tcp.rules, probe),
-            (Self::Receiver(end), EndTcp::Packets(tcp)) => end.on_timer(now, &tcp.rules),
+            (Self::Receiver(end), _) => end.on_timer(),
             _ => (),
         }
     }

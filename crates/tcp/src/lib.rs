@@ -14,7 +14,7 @@ pub mod quic;
 mod tcp_event;
 
 pub use classic::{ArrivalResult, PacketsToSend, Receiver, RtoEstimator, Sender, cc};
-pub use connection_ends::{IdleTime, PerPacketAckReceiver, ReceivingEnd, SendingEnd};
+pub use connection_ends::{IdleTime, SendingEnd};
 pub use end::{End, EndTcp};
 pub use file_size::FileSize;
 pub use instant::{InstantFeedbackSender, InstantLossRules, WindowGrowthCondition};

@@ -9,8 +9,8 @@ use crate::cc::{FractionalReno, Reno};
 use crate::modern::{Segment, SegmentSink};
 use crate::tcp_event::TcpProbe;
 use crate::{
-    CwndUnit, IdleTime, InstantFeedbackSender, PacketKind, PacketsToSend, Receiver, ReceivingEnd,
-    Sender, SendingEnd, TcpConfig,
+    CwndUnit, IdleTime, InstantFeedbackSender, PacketKind, PacketsToSend, Receiver, Sender,
+    SendingEnd, TcpConfig,
 };
 use std::collections::VecDeque;
 use tcpcast_link::time::Nanos;
@@ -141,7 +141,7 @@ impl PacketSender {
         self.last_ack = now;
         let ack = segment.ack as u32;
         self.released = with_sender!(&mut self.algorithm, sender => {
-            sender.on_ack(now, ack, segment, tcp, probe)
+            sender.on_ack(now, ack, tcp, probe)
         });
     }
 
@@ -210,8 +210,8 @@ pub struct PacketReceiver {
 
 impl PacketReceiver {
     /// Starts a new connection in the same memory.
-    pub fn restart(&mut self, tcp: &TcpConfig) {
-        self.receiver.start_connection(tcp);
+    pub fn restart(&mut self) {
+        self.receiver.start_connection();
         self.answer = None;
     }
 
@@ -229,7 +229,7 @@ impl PacketReceiver {
             self.answer = Some(number);
             return true;
         }
-        let arrival = self.receiver.on_data(now, number, segment, tcp, &mut Segment::default());
+        let arrival = self.receiver.on_data(now, number, tcp);
         self.answer = arrival.ack;
         arrival.distinct
     }
@@ -242,8 +242,8 @@ impl PacketReceiver {
     }
 
     /// The delayed acknowledgement is due.
-    pub fn on_timer(&mut self, now: Nanos, tcp: &TcpConfig) {
-        self.answer = self.receiver.on_ack_timer(now, tcp, &mut Segment::default());
+    pub fn on_timer(&mut self) {
+        self.answer = Some(self.receiver.on_ack_timer());
     }
 
     /// Whether an acknowledgement may be sent.

@@ -1,8 +1,7 @@
 //! Receiving end: reorders packets and sends acknowledgements.
 
 use super::reorder_bitmap::ReorderBitmap;
-use crate::modern::Segment;
-use crate::{ReceivingEnd, TcpConfig};
+use crate::TcpConfig;
 use tcpcast_link::time::{NEVER, Nanos};
 
 /// Result of an arriving data packet.
@@ -29,24 +28,19 @@ impl Default for Receiver {
     }
 }
 
-impl ReceivingEnd for Receiver {
+impl Receiver {
+    /// Starts a new connection.
     #[inline(always)]
-    fn start_connection(&mut self, _tcp: &TcpConfig) {
+    pub fn start_connection(&mut self) {
         self.next = 1;
         self.unacknowledged = 0;
         self.ack_deadline = NEVER;
         self.held.clear();
     }
 
+    /// A data packet arrives.
     #[inline(always)]
-    fn on_data(
-        &mut self,
-        now: Nanos,
-        number: u32,
-        _segment: &Segment,
-        tcp: &TcpConfig,
-        _answer: &mut Segment,
-    ) -> ArrivalResult {
+    pub fn on_data(&mut self, now: Nanos, number: u32, tcp: &TcpConfig) -> ArrivalResult {
         // Packets that fill all or part of a gap are acknowledged immediately: RFC 5681, section
         // 4.2.
         let in_order = number == self.next && self.held.is_empty();
@@ -64,26 +58,25 @@ impl ReceivingEnd for Receiver {
         ArrivalResult { distinct, ack }
     }
 
-    fn packets_in_order(&self) -> u32 {
+    /// Data packets received in order.
+    #[must_use]
+    pub fn packets_in_order(&self) -> u32 {
         self.next - 1
     }
 
+    /// Deadline of the delayed acknowledgement, [`NEVER`] if none is pending.
     #[inline(always)]
-    fn ack_deadline(&self) -> Nanos {
+    #[must_use]
+    pub fn ack_deadline(&self) -> Nanos {
         self.ack_deadline
     }
 
-    fn on_ack_timer(
-        &mut self,
-        _now: Nanos,
-        _tcp: &TcpConfig,
-        _answer: &mut Segment,
-    ) -> Option<u32> {
-        self.take_ack()
+    /// The delayed acknowledgement is due: returns the next packet expected.
+    pub fn on_ack_timer(&mut self) -> u32 {
+        self.take_ack();
+        self.next
     }
-}
 
-impl Receiver {
     /// Handles a packet above a gap, a packet that fills a gap, or a duplicate.
     #[inline(never)]
     fn insert_and_check_new(&mut self, number: u32) -> bool {
@@ -120,7 +113,7 @@ mod tests {
 
     /// Delivers a packet.
     fn deliver(receiver: &mut Receiver, now: Nanos, number: u32, tcp: &TcpConfig) -> ArrivalResult {
-        receiver.on_data(now, number, &Segment::default(), tcp, &mut Segment::default())
+        receiver.on_data(now, number, tcp)
     }
 
     #[test]
@@ -150,6 +143,6 @@ mod tests {
         assert_eq!(deliver(&mut receiver, 44, 5, &tcp).ack, Some(6), "7 is still above a gap");
         assert_eq!(deliver(&mut receiver, 46, 6, &tcp).ack, Some(8));
         assert_eq!(deliver(&mut receiver, 50, 8, &tcp).ack, None);
-        assert_eq!(receiver.on_ack_timer(0, &tcp, &mut Segment::default()), Some(9));
+        assert_eq!(receiver.on_ack_timer(), 9);
     }
 }

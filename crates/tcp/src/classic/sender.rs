@@ -12,9 +12,7 @@
 
 use super::cc::CongestionControl;
 use super::packets_to_send::PacketsToSend;
-use super::receiver::Receiver;
 use super::rto::RtoEstimator;
-use crate::modern::Segment;
 use crate::tcp_event::{TcpEvent, TcpProbe, TimeoutState};
 use crate::{
     BackoffEndEvent, IdleRestart, IdleTime, LimitedTransmit, LossRecovery, SendingEnd, TcpConfig,
@@ -84,8 +82,6 @@ impl<C: CongestionControl + Default> Default for Sender<C> {
 }
 
 impl<C: CongestionControl + Default> SendingEnd for Sender<C> {
-    type Receiver = Receiver;
-
     fn start_file_on_new_connection(
         &mut self,
         now: Nanos,
@@ -162,7 +158,6 @@ impl<C: CongestionControl + Default> SendingEnd for Sender<C> {
         &mut self,
         now: Nanos,
         ack: u32,
-        _segment: &Segment,
         tcp: &TcpConfig,
         probe: &mut impl TcpProbe,
     ) -> PacketsToSend {

@@ -97,7 +97,7 @@ fn trace(tcp: &TcpConfig, size: u32, script: &str) -> Sender<Reno> {
                 sender.start_file_on_new_connection(now, size, tcp, &mut record)
             }
             (Some("ack"), Some(ack)) => {
-                sender.on_ack(now, ack.parse().expect(line), &Segment::default(), tcp, &mut record)
+                sender.on_ack(now, ack.parse().expect(line), tcp, &mut record)
             }
             (Some("timer"), None) => {
                 assert_eq!(sender.timer_deadline(), now, "the timer is not due: {line}");
@@ -1044,7 +1044,7 @@ fn only_the_receiver_window_bounds_a_recovery() {
             ",
         );
         for _ in 0..97 {
-            sender.on_ack(200 * MILLISECOND, 1, &Segment::default(), &tcp, &mut Record::default());
+            sender.on_ack(200 * MILLISECOND, 1, &tcp, &mut Record::default());
         }
         assert_eq!(sender.outstanding_packets(), outstanding, "{receiver_window}");
     }
@@ -1124,7 +1124,7 @@ fn one_packet_of_each_flight_is_timed() {
             timed.push(sender.timed);
         }
         let number: u32 = in_flight.pop_front().expect("a packet is in flight");
-        sent = sender.on_ack(u64::from(number), number + 1, &Segment::default(), &tcp, &mut record);
+        sent = sender.on_ack(u64::from(number), number + 1, &tcp, &mut record);
     }
     assert_eq!(timed, [1, 3, 7, 15, 31, 63, 107, 151, 195]);
     let samples = record.0.iter().filter(|e| matches!(e, TcpEvent::RttSample { .. })).count();
@@ -1138,7 +1138,7 @@ fn timeout_events_describe_sender_state() {
     let mut record = Record::default();
     sender.start_file_on_new_connection(0, 9, &tcp, &mut record);
     for _ in 0..3 {
-        sender.on_ack(MILLISECOND, 1, &Segment::default(), &tcp, &mut record);
+        sender.on_ack(MILLISECOND, 1, &tcp, &mut record);
     }
     sender.on_timer(sender.timer_deadline(), &tcp, &mut record);
     sender.on_timer(sender.timer_deadline(), &tcp, &mut record);
@@ -1200,7 +1200,7 @@ fn timeouts_after_one_loss(tcp: &TcpConfig, size: u32) -> Vec<u32> {
         let mut record = Record::default();
         far.receive(0, sender.start_file_on_new_connection(0, size, tcp, &mut record));
         while let Some((now, ack)) = far.acks.pop_front() {
-            far.receive(now, sender.on_ack(now, ack, &Segment::default(), tcp, &mut record));
+            far.receive(now, sender.on_ack(now, ack, tcp, &mut record));
         }
         !sender.is_finished()
     };
@@ -1294,7 +1294,7 @@ proptest! {
             if let Some((at, ack)) = answer {
                 far.acks.pop_front();
                 now = at;
-                sent = sender.on_ack(now, ack, &Segment::default(), &tcp, &mut record);
+                sent = sender.on_ack(now, ack, &tcp, &mut record);
             } else {
                 now = sender.timer_deadline();
                 sent = sender.on_timer(now, &tcp, &mut record);

@@ -59,13 +59,7 @@ impl Bench {
 
     fn ack(&mut self, ms: u64, number: u32) -> Option<(u32, u32)> {
         self.now_ms = ms;
-        packet_range(self.sender.on_ack(
-            ms * SECOND / 1000,
-            number,
-            &Segment::default(),
-            &self.tcp,
-            &mut self.log,
-        ))
+        packet_range(self.sender.on_ack(ms * SECOND / 1000, number, &self.tcp, &mut self.log))
     }
 
     fn loss(&mut self, ms: u64, number: u32) -> Option<(u32, u32)> {

@@ -15,10 +15,7 @@
 //! send rate equals losses plus timeouts. The original is still in flight, so the copy only uses
 //! capacity: it is not delivered again, has no acknowledgement and no loss feedback.
 
-use super::{
-    IdleRestart, IdleTime, PacketsToSend, PerPacketAckReceiver, RtoEstimator, SendingEnd, TcpConfig,
-};
-use crate::modern::Segment;
+use super::{IdleRestart, IdleTime, PacketsToSend, RtoEstimator, SendingEnd, TcpConfig};
 use crate::tcp_event::{TcpEvent, TcpProbe, TimeoutState};
 use serde::Deserialize;
 use tcpcast_link::ring_buffer::RingBuffer;
@@ -224,10 +221,6 @@ impl InstantFeedbackSender {
 }
 
 impl SendingEnd for InstantFeedbackSender {
-    type Receiver = PerPacketAckReceiver;
-
-    const HAS_LOSS_FEEDBACK: bool = true;
-
     fn start_file_on_new_connection(
         &mut self,
         now: Nanos,
@@ -288,7 +281,6 @@ impl SendingEnd for InstantFeedbackSender {
         &mut self,
         now: Nanos,
         ack: u32,
-        _segment: &Segment,
         tcp: &TcpConfig,
         probe: &mut impl TcpProbe,
     ) -> PacketsToSend {
