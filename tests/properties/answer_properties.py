@@ -50,7 +50,7 @@ def _answer_violations(scenario: Scenario, answer: Answer) -> Iterator[str]:
         yield from _value_violations(name, metric.value, metric.low, metric.high)
         if metric.at_least is not None and not metric.at_least >= 0:
             yield f"{name}: at least {metric.at_least}"
-    for table_name in ("by_class", "by_size", "by_hop", "by_link", "by_link_class"):
+    for table_name in ("by_class", "by_size", "by_link", "by_link_class"):
         table = answer.tables.get(table_name, {})
         for column in (name for name in table if name in METRICS):
             ends = [table.get(f"{column}_{end}") for end in ("low", "high")]

@@ -86,14 +86,15 @@ def _users_text(row: PairedMetric) -> str:
 
 def ab_json(test: ABTest, names: Names) -> str:
     """Return the comparison as a JSON document."""
+    findings = find_verdict(test, names)
     return encode(
         {
             "scenarios": {
                 name: scenario.resolved()
                 for name, scenario in zip("AB", test.scenarios, strict=True)
             },
-            "verdict": verdict_text(find_verdict(test, names)),
-            "findings": [finding.to_json() for finding in find_verdict(test, names)],
+            "verdict": verdict_text(findings),
+            "findings": [finding.to_json() for finding in findings],
             "pairs": test.replications,
             "metrics": {row.name: _row(row) for row in test.metrics},
         }

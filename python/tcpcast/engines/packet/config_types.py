@@ -1,8 +1,8 @@
 """Types of the native simulator's configuration, which is plain data.
 
-The Rust types define the keys (``crates/sim/src/config.rs`` and the types of its fields). serde
-reads plain data into these types, rejects an unknown or missing key, and reports the key's path.
-Times are whole nanoseconds, rates whole bits per second and buffers whole packets; None is
+The Rust types define the keys (``crates/sim/src/flows/config.rs`` and the types of its fields).
+serde reads plain data into these types, rejects an unknown or missing key, and reports the key's
+path. Times are whole nanoseconds, rates whole bits per second and buffers whole packets; None is
 unlimited.
 """
 
