@@ -45,7 +45,8 @@ def read_line_test(program: str, file: str | Path) -> LineTest:
     """
     if program not in READERS:
         raise OptionError(
-            "PROGRAM", f"{units.quote(program)} is not known; use {', '.join(READERS)}"
+            "PROGRAM",
+            f"{units.quote(program)} is not known; use {', '.join(READERS)}, or a scenario",
         )
     try:
         return READERS[program](Path(file))
