@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import logging
 import socket
 import tempfile
 import threading
@@ -96,6 +97,9 @@ def serve(
     async def ask_while_serving(request: Any, folder: str) -> dict[str, Any]:
         return await _ask_until(lambda: server.should_exit, ask(request, folder))
 
+    # Before Python 3.13, killing a worker that has just ended can log an unknown child process
+    # (https://github.com/python/cpython/issues/87744).
+    logging.getLogger("asyncio").setLevel(logging.ERROR)
     config = uvicorn.Config(
         create_app(access, forms, ask_while_serving),
         log_level="error",  # no warnings about malformed requests from other local programs

@@ -23,6 +23,9 @@ RTT0 contains the propagation D and the transmission of a data packet and its ac
 D = 300 ms, this gives the printed 341.83 ms. Section 3.3 names only transmission times of data
 packets. In the simulations of the other paths, acks therefore take no transmission time: their base
 RTT is RTT0 without it, 49.8048 ms for 10M2M-R50. The section on the base RTT shows other RTTs.
+
+Packet times on the links are multiples of each other, so many acks of different sources tie. The
+paper does not order them; a host noise of 100 ns makes their order random.
 """
 
 from __future__ import annotations
@@ -225,6 +228,7 @@ class Setting:
             "stack": "engset-newreno",
             "receiver_window": self.receiver_window_pkts,
             "min_rto": "1s",
+            "host_noise": "100ns",
         }
         if self.max_burst_pkts is not None:
             tcp["rules"] = {"max_burst": self.max_burst_pkts}
