@@ -172,12 +172,14 @@ impl FlowSimulation {
             return self.process_message(&parcel);
         }
         let class = &self.classes[state.record.class()];
-        if parcel.connection != state.connection || parcel.is_copy {
-            return;
-        }
         let Some(tcp) = class.tcp(to) else { return };
         let end = &mut state.ends[to];
-        if end.connection != state.connection {
+        // A receiver of papers acknowledges its old connection until the next one reaches it.
+        let is_stray = ![state.connection, end.connection].contains(&parcel.connection);
+        if is_stray || parcel.is_copy {
+            return;
+        }
+        if end.connection != parcel.connection {
             end.start_connection(self.now, state.connection, to, 0, tcp);
         }
         let Some(endpoint) = &mut end.endpoint else { return };
