@@ -93,6 +93,15 @@ def test_unused_top_level_table_may_be_incomplete() -> None:
     assert [group.count for group in populations(top + one_class("long", BULK))] == [2]
 
 
+def test_key_of_traffic_that_no_class_uses_is_refused() -> None:
+    """Regression: ``--set traffic.http=3`` changed nothing if each class had traffic of its own."""
+    top = RUN + NETWORK + '[traffic]\nreads = "1mbit"\n'
+    reason = "no class uses it, because each class has traffic of its own"
+    assert refused(top + one_class("long", BULK)) == [
+        f"traffic.reads: {reason}; use class.long.traffic.reads"
+    ]
+
+
 def test_top_level_rtt_is_optional_if_each_class_has_one() -> None:
     top = RUN + NETWORK.replace('rtt = "50ms"\n', "")
     near, far = one_class("near", 'rtt = "10ms"', BULK), one_class("far", 'rtt = "90ms"', BULK)

@@ -307,6 +307,7 @@ def merge_classes(data: Mapping[str, Any], context: ValidationContext) -> dict[s
         laid["class"] = [_merge_class(e, laid) if _is_table(e) else e for e in entries]
         tables: dict[str, Any] = {}
         classes = [entry for entry in laid["class"] if _is_table(entry)]
+        _check_use_of_traffic(laid.get("traffic"), entries)
         problem = _validation_problem(TRAFFIC_ADAPTER, laid.get("traffic", {}), context)
         if problem is not None and has_only_missing_keys(problem):
             candidates = [
@@ -335,6 +336,16 @@ def merge_classes(data: Mapping[str, Any], context: ValidationContext) -> dict[s
                 tables["tcp"] = valid
         laid |= tables
     return laid
+
+
+def _check_use_of_traffic(top: object, typed: Sequence[Any]) -> None:
+    """Raise an error if the top level sets keys of a traffic that each class replaces."""
+    own = [table_or_empty(table_or_empty(entry).get("traffic")) for entry in typed]
+    if not _is_table(top) or not top or "kind" in top or not all("kind" in table for table in own):
+        return
+    name, key = table_or_empty(typed[0]).get("name", "NAME"), next(iter(top))
+    message = f"no class uses it, because each class has traffic of its own; use class.{name}"
+    raise make_key_error(f"{message}.traffic.{key}", "traffic", key)
 
 
 def _find_valid_table(
