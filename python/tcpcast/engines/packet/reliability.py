@@ -25,6 +25,7 @@ from tcpcast.engines.packet.size_moments import mean_drawn_size_pkts, rare_size_
 from tcpcast.engines.packet.unfinished_transfers import replace_by_lower_bounds
 from tcpcast.errors import assignment_of, name_of
 from tcpcast.metrics import LOSS_INDICATIONS, METRICS
+from tcpcast.metrics import PERCENTILES as PERCENTILE_METRICS
 from tcpcast.readable_units import count_text, time_text
 from tcpcast.scenario.distributions import Distribution
 from tcpcast.scenario.modern_tcp import RATE_BASED
@@ -337,6 +338,8 @@ def _add_metric_warnings(
         reason = f"too few replications: at least {MIN_REPLICATIONS} replications are needed"
     if reason is None and estimate.low is None:
         reason = "all events occurred in one batch of the run"
+        if name in PERCENTILE_METRICS and estimate.units > 1:
+            reason = f"too few times: fewer than {MIN_EVENTS} beyond the percentile"
     if reason is not None:
         return estimate.with_warning(reason, withheld=True)
     if METRICS[name].can_be_constant and estimate.half_width == 0.0:
