@@ -594,7 +594,8 @@ def find_cross_table_errors(scenario: Scenario) -> Iterator[InitErrorDetails]:
     traffic = scenario.traffic
     if not scenario.classes and not isinstance(traffic, Transfers) and traffic.declared is None:
         key = COUNT_KEYS[traffic.kind]
-        yield make_error_at(f"missing; add {key} = 100, or [[class]] tables", "traffic", key)
+        usual = 1 if traffic.kind == "page" else 100
+        yield make_error_at(f"missing; add {key} = {usual}, or [[class]] tables", "traffic", key)
         return
     groups = scenario.populations
     if scenario.senders > MAX_SOURCES:
