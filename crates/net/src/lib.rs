@@ -20,4 +20,4 @@ mod pending;
 pub use counters::{DropCause, LinkCounters, PacketAndByteCount, QueueOccupancy, Service};
 pub use histogram::TimeHistogram;
 pub use link::{Jitter, Link, LinkChange, LinkConfig, SharedServer};
-pub use network::{LinkId, Network, NetworkObserver, RouteId};
+pub use network::{LinkId, Network, NetworkObserver, Passage, RouteId};

@@ -1,7 +1,7 @@
 //! A link: policer, random loss, queue and transmitter, jitter, and propagation.
 
-use crate::counters::{DropCause, QueueOccupancy, Service};
-use crate::network::{LinkId, NetworkObserver};
+use crate::counters::{DropCause, LinkCounters, QueueOccupancy, Service};
+use crate::network::{LinkId, NetworkObserver, Passage};
 use crate::pending::InTransit;
 use std::fmt;
 use std::marker::PhantomData;
@@ -16,7 +16,7 @@ use tcpcast_link::remark::EcnRemark;
 use tcpcast_link::transmit::{
     AnyTransmitter, ConstantRate, Policer, TokenBucketConfig, Transmitter,
 };
-use tcpcast_link::{NEVER, Nanos, Packet};
+use tcpcast_link::{Ecn, NEVER, Nanos, Packet};
 
 /// Random delay behind the transmitter.
 pub struct Jitter {
@@ -146,6 +146,8 @@ pub struct Link<T> {
     server: Server<T>,
     /// Whether the rate varies, so that transmission takes no time.
     varies: bool,
+    /// Whether the link has, or may have later, a policer, random loss or jitter.
+    is_uneven: bool,
     /// Whether the buffer is unlimited, and nobody reads its length.
     is_unbounded: bool,
     /// Whether the length of the queue is read at any time, so that it must not be ahead of time.
@@ -298,12 +300,15 @@ impl<T: Copy> Link<T> {
                 Server::Holding(Box::new(QueueingLink::new(queue, transmitter)))
             }
         };
+        let is_uneven =
+            config.policer.is_some() || config.loss.is_some() || config.jitter.is_some() || changes;
         Self {
             policer: config.policer.map(Policer::new),
             remark: config.remark,
             loss: config.loss,
             server,
             varies,
+            is_uneven,
             is_unbounded: limits.packets.is_none()
                 && limits.bytes.is_none()
                 && !config.counts_queue,
@@ -480,40 +485,49 @@ impl<T: Copy> Link<T> {
         !self.changes && self.jitter.as_ref().is_none_or(|jitter| !jitter.reorder)
     }
 
-    /// Changes the ECN field of a packet that reaches the link.
-    #[inline(always)]
-    pub(crate) fn remark_packet(&mut self, packet: &mut Packet<InTransit<T>>) {
-        if let Some(remark) = &mut self.remark {
-            packet.ecn = remark.remark(packet.ecn);
-        }
-    }
-
     /// Processes a packet that reaches the link at `now`. Adds the packets that the queue drops to
     /// `dropped`, unless it is only this packet.
     #[inline(always)]
     pub(crate) fn enter(
         &mut self,
-        id: LinkId,
+        at: Passage,
         now: Nanos,
-        packet: &Packet<InTransit<T>>,
+        packet: &mut Packet<InTransit<T>>,
+        counters: &mut LinkCounters,
         dropped: &mut DroppedPackets<T>,
         observer: &mut impl NetworkObserver<T>,
     ) -> Entry {
-        let &Packet { bytes, flow, ecn, .. } = packet;
-        if self.policer.as_mut().is_some_and(|policer| !policer.allows_packet(now, bytes)) {
-            return Entry::Dropped(DropCause::Full);
+        let id = at.link;
+        counters.entered.count_packet(packet.bytes);
+        if let Some(remark) = &mut self.remark {
+            packet.ecn = remark.remark(packet.ecn);
         }
-        if self.loses_packet_at(LossPlace::Before) {
+        observer.on_entered(now, at, &packet.token.payload);
+        if observer.loses_packet(at, &packet.token.payload) {
             return Entry::Dropped(DropCause::Random);
+        }
+        let &mut Packet { bytes, flow, ecn, .. } = packet;
+        if self.is_uneven {
+            if self.policer.as_mut().is_some_and(|policer| !policer.allows_packet(now, bytes)) {
+                return Entry::Dropped(DropCause::Full);
+            }
+            if self.loses_packet_at(LossPlace::Before) {
+                return Entry::Dropped(DropCause::Random);
+            }
         }
         let (leaves, waited, marked) = match &mut self.server {
             Server::Unlimited => (now, 0, false),
             Server::Uncounted(rate) => {
                 let waited = rate.free_at().saturating_sub(now);
-                (rate.transmit(now, bytes), waited, false)
+                let leaves = rate.transmit(now, bytes);
+                counters.held += leaves - now;
+                (leaves, waited, false)
             }
             Server::Shared(SharedServer { serve }) => match serve(now, bytes) {
-                Some((leaves, waited)) => (leaves, waited, false),
+                Some((leaves, waited)) => {
+                    counters.held += leaves - now;
+                    (leaves, waited, false)
+                }
                 None => return Entry::Dropped(DropCause::Full),
             },
             Server::Fifo { link, last_leaves } => {
@@ -577,18 +591,33 @@ impl<T: Copy> Link<T> {
         Some((Service { entered, waited, leaves, marked }, packet))
     }
 
-    /// Returns when a packet that leaves the transmitter reaches the far end, or when it is lost.
+    /// Counts a packet whose departure is known, and marks it. Returns when it reaches the far end, or
+    /// when it is lost.
     #[inline(always)]
-    pub(crate) fn transmit_packet(&mut self, leaves: Nanos) -> Result<Nanos, Nanos> {
-        if self.loses_packet_at(LossPlace::Behind) {
-            return Err(leaves);
+    pub(crate) fn transmit(
+        &mut self,
+        at: Passage,
+        packet: &mut Packet<InTransit<T>>,
+        service: &Service,
+        counters: &mut LinkCounters,
+        observer: &mut impl NetworkObserver<T>,
+    ) -> Result<Nanos, Nanos> {
+        counters.count_service(packet.bytes, service);
+        observer.on_served(at, &packet.token.payload, service);
+        if service.marked {
+            packet.ecn = Ecn::Ce;
         }
-        let mut leaves = leaves;
-        if let Some(jitter) = &mut self.jitter {
-            leaves += (jitter.delay)(leaves);
-            if !jitter.reorder {
-                leaves = leaves.max(self.last_departure);
-                self.last_departure = leaves;
+        let mut leaves = service.leaves;
+        if self.is_uneven {
+            if self.loses_packet_at(LossPlace::Behind) {
+                return Err(leaves);
+            }
+            if let Some(jitter) = &mut self.jitter {
+                leaves += (jitter.delay)(leaves);
+                if !jitter.reorder {
+                    leaves = leaves.max(self.last_departure);
+                    self.last_departure = leaves;
+                }
             }
         }
         Ok(leaves + self.delay)

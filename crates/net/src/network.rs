@@ -24,6 +24,16 @@ impl LinkId {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RouteId(u32);
 
+/// A link as a packet passes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Passage {
+    /// The link.
+    pub link: LinkId,
+    /// Number of the counters of the class of the packet, which the link may share with others: see
+    /// [`Network::counted_passages`].
+    pub counters: u32,
+}
+
 /// A place on a route.
 #[derive(Clone, Copy, Debug)]
 struct Hop {
@@ -35,6 +45,24 @@ struct Hop {
     ends_link: bool,
     /// Delay of the rest of the path, behind the last link.
     delay: Nanos,
+}
+
+impl Hop {
+    #[inline(always)]
+    fn passage(&self) -> Passage {
+        Passage { link: LinkId(self.link), counters: self.counters }
+    }
+}
+
+/// Links that share their counters.
+#[derive(Debug, Default)]
+struct LinkGroup {
+    /// Numbers of the counters by class.
+    counters: Vec<Option<u32>>,
+    /// Number of links.
+    links: u32,
+    /// Links with an occupancy: see [`Link::is_uncounted`].
+    counted: Vec<u32>,
 }
 
 /// Receives notifications of packets.
@@ -50,14 +78,14 @@ pub trait NetworkObserver<T> {
     /// Whether a packet that has entered a link is lost before the queue, in addition to the random
     /// loss of the link.
     #[inline(always)]
-    fn loses_packet(&mut self, _link: LinkId, _payload: &T) -> bool {
+    fn loses_packet(&mut self, _at: Passage, _payload: &T) -> bool {
         false
     }
     /// A packet entered a link.
-    fn on_entered(&mut self, _now: Nanos, _link: LinkId, _payload: &T) {}
+    fn on_entered(&mut self, _now: Nanos, _at: Passage, _payload: &T) {}
     /// The departure of a packet from the transmitter of a link is known. The packet may still be
     /// lost behind the transmitter.
-    fn on_served(&mut self, _link: LinkId, _payload: &T, _service: &Service) {}
+    fn on_served(&mut self, _at: Passage, _payload: &T, _service: &Service) {}
     /// A packet reached the next link or its host.
     fn on_left(&mut self, _now: Nanos, _link: LinkId, _payload: &T) {}
     /// A packet enters a queue and finds `packets`, including the packet in transmission.
@@ -135,9 +163,10 @@ pub struct Network<T> {
     links: Vec<Link<T>>,
     /// Hops of all routes.
     hops: Vec<Hop>,
-    /// Counters by the numbers of the hops, and the numbers of each group of links by class.
+    /// Counters by the numbers of the hops, and the first link and the class of each.
     counters: Vec<LinkCounters>,
-    groups: Vec<Vec<Option<u32>>>,
+    counted: Vec<(LinkId, u16)>,
+    groups: Vec<LinkGroup>,
     pending: PendingPackets<T>,
     /// Time and link of the next departure of each link with waiting packets.
     departures: BinaryHeap<Reverse<(Nanos, u32)>>,
@@ -159,6 +188,7 @@ impl<T: Copy> Default for Network<T> {
             links: Vec::new(),
             hops: Vec::new(),
             counters: Vec::new(),
+            counted: Vec::new(),
             groups: Vec::new(),
             pending: PendingPackets::default(),
             departures: BinaryHeap::new(),
@@ -183,7 +213,7 @@ impl<T: Copy> Network<T> {
 
     /// Adds a link with counters of its own.
     pub fn add_link(&mut self, config: LinkConfig) -> LinkId {
-        self.groups.push(Vec::new());
+        self.groups.push(LinkGroup::default());
         self.add_link_to_group(config, self.groups.len() as u32 - 1)
     }
 
@@ -197,10 +227,23 @@ impl<T: Copy> Network<T> {
         assert!(id < HOST, "a network has at most {HOST} links");
         let changes = std::mem::take(&mut config.changes);
         self.links.push(Link::new(config, !changes.is_empty(), group));
+        self.groups[group as usize].links += 1;
+        self.update_counted_links(id);
         self.changes.extend(changes.into_iter().map(|(time, change)| (time, id, change)));
         self.changes.make_contiguous().sort_by_key(|(time, link, _)| (*time, *link));
         self.find_next_link_event();
         LinkId(id)
+    }
+
+    /// Updates the list of links with an occupancy after a change of a link.
+    fn update_counted_links(&mut self, id: u32) {
+        let link = &self.links[id as usize];
+        let counted = &mut self.groups[link.group as usize].counted;
+        match counted.iter().rposition(|other| *other == id) {
+            Some(at) if link.is_uncounted() => drop(counted.swap_remove(at)),
+            None if !link.is_uncounted() => counted.push(id),
+            _ => (),
+        }
     }
 
     /// Prepares a link for routes that are added after its first packet.
@@ -220,10 +263,14 @@ impl<T: Copy> Network<T> {
             link.flows = link.flows.saturating_add(flows);
             let is_private = link.flows == 1 && arrive_in_order && link.allows_processing_ahead();
             let needs_no_event = is_private || link.only_delays();
-            let was_computed = link.is_computed_on_entry;
+            let (was_computed, was_uncounted) = (link.is_computed_on_entry, link.is_uncounted());
             link.set_computed_on_entry(needs_no_event && !self.has_events_on_all_links);
+            let changes_counting = was_uncounted != link.is_uncounted();
             arrive_in_order &= link.keeps_order();
             let is_computed = link.is_computed_on_entry;
+            if changes_counting {
+                self.update_counted_links(*id);
+            }
             if was_computed && !is_computed {
                 self.mark_ends_of_link(*id);
             }
@@ -247,31 +294,64 @@ impl<T: Copy> Network<T> {
     }
 
     fn find_or_add_counters(&mut self, link: u32, class: u16) -> u32 {
-        let group = &mut self.groups[self.links[link as usize].group as usize];
+        let group = &mut self.groups[self.links[link as usize].group as usize].counters;
         if group.len() <= usize::from(class) {
             group.resize(usize::from(class) + 1, None);
         }
         *group[usize::from(class)].get_or_insert_with(|| {
             self.counters.push(LinkCounters::default());
+            self.counted.push((LinkId(link), class));
             self.counters.len() as u32 - 1
         })
+    }
+
+    fn group(&self, link: LinkId) -> &LinkGroup {
+        &self.groups[self.links[link.index()].group as usize]
+    }
+
+    /// Number of links that share their counters with a link, with this link.
+    #[must_use]
+    pub fn links_with_counters_of(&self, link: LinkId) -> u32 {
+        self.group(link).links
     }
 
     /// Counters of a class on a link, and on the links that share its counters; zero if no packet of
     /// the class has entered.
     #[must_use]
     pub fn counters(&self, link: LinkId, class: u16) -> LinkCounters {
-        let group = &self.groups[self.links[link.index()].group as usize];
-        let number = group.get(usize::from(class)).copied().flatten();
+        let number = self.group(link).counters.get(usize::from(class)).copied().flatten();
         number.map_or(LinkCounters::default(), |number| self.counters[number as usize])
+    }
+
+    /// Links and classes by the numbers of their counters; the links that share counters have the
+    /// same number. New routes append to this list.
+    #[must_use]
+    pub fn counted_passages(&self) -> &[(LinkId, u16)] {
+        &self.counted
+    }
+
+    /// Counters of all classes on a link, and on the links that share its counters.
+    fn counters_of_all_classes(&self, link: LinkId) -> impl Iterator<Item = &LinkCounters> {
+        let numbers = self.group(link).counters.iter().flatten();
+        numbers.map(|number| &self.counters[*number as usize])
     }
 
     /// Bytes of all packets whose transmission began on a link, and on the links that share its
     /// counters.
     #[must_use]
     pub fn transmitted_bytes(&self, link: LinkId) -> u64 {
-        let numbers = self.groups[self.links[link.index()].group as usize].iter().flatten();
-        numbers.map(|number| self.counters[*number as usize].transmitted.bytes).sum()
+        self.counters_of_all_classes(link).map(|counters| counters.transmitted.bytes).sum()
+    }
+
+    /// Packets in the queue and in transmission of a link, and of the links that share its counters,
+    /// integrated over time up to the last update of their occupancy, modulo 2^64.
+    #[must_use]
+    pub fn packet_nanos(&self, link: LinkId) -> u64 {
+        let counted = self.group(link).counted.iter();
+        let counted =
+            counted.map(|link| self.links[*link as usize].occupancy().packet_nanos as u64);
+        let others = self.counters_of_all_classes(link).map(|counters| counters.held);
+        counted.chain(others).fold(0, u64::wrapping_add)
     }
 
     /// A link.
@@ -292,10 +372,8 @@ impl<T: Copy> Network<T> {
 
     /// Updates the occupancy of the queues of all links to `now`, the time of the last event or later.
     pub fn update_occupancies(&mut self, now: Nanos, observer: &mut impl NetworkObserver<T>) {
-        for (id, link) in (0..).map(LinkId).zip(&mut self.links) {
-            if !link.is_uncounted() {
-                link.update_occupancy(id, now, observer);
-            }
+        for link in self.groups.iter().flat_map(|group| &group.counted) {
+            self.links[*link as usize].update_occupancy(LinkId(*link), now, observer);
         }
     }
 
@@ -364,8 +442,8 @@ impl<T: Copy> Network<T> {
             && !self.links[hop.link as usize].is_computed_on_entry
             && self.next_time() > now
         {
-            self.enter_link(now, &mut packet, observer);
-        } else if let Some(due) = self.pass_computed_links(now, &mut packet, observer) {
+            self.enter_link(now, hop.passage(), &mut packet, observer);
+        } else if let Some(due) = self.pass_computed_links(now, hop, &mut packet, observer) {
             packet.entered = due;
             self.pending.push(HOST, &packet);
         }
@@ -446,89 +524,77 @@ impl<T: Copy> Network<T> {
             return self.count_dropped_packet(&packet, cause, observer);
         }
         if place.ends_link {
-            self.count_leaving_packet(self.now, &packet, observer);
+            let passed = self.hops[hop as usize - 1].passage();
+            self.count_leaving_packet(self.now, passed, &packet, observer);
         }
         if place.link == HOST {
             observer.on_delivered(self.now, payload, packet.ecn);
         } else {
-            self.enter_link(self.now, &mut packet, observer);
+            self.enter_link(self.now, place.passage(), &mut packet, observer);
         }
     }
 
-    /// Counts a packet that leaves the previous link of its route.
+    /// Counts a packet that leaves a link for the next place of its route.
     #[inline(always)]
     fn count_leaving_packet(
         &mut self,
         now: Nanos,
+        at: Passage,
         packet: &Packet<InTransit<T>>,
         observer: &mut impl NetworkObserver<T>,
     ) {
-        let passed = self.hops[packet.token.hop as usize - 1];
-        self.counters[passed.counters as usize].left.count_packet(packet.bytes);
-        observer.on_left(now, LinkId(passed.link), &packet.token.payload);
+        self.counters[at.counters as usize].left.count_packet(packet.bytes);
+        observer.on_left(now, at.link, &packet.token.payload);
     }
 
     /// Processes a packet that reaches a link with events at `time`.
     fn enter_link(
         &mut self,
         time: Nanos,
+        at: Passage,
         packet: &mut Packet<InTransit<T>>,
         observer: &mut impl NetworkObserver<T>,
     ) {
-        let hop = self.hops[packet.token.hop as usize];
-        let id = LinkId(hop.link);
-        let link = &mut self.links[hop.link as usize];
-        self.counters[hop.counters as usize].entered.count_packet(packet.bytes);
-        link.remark_packet(packet);
-        observer.on_entered(time, id, &packet.token.payload);
-        if observer.loses_packet(id, &packet.token.payload) {
-            return self.drop_packet(time, packet, DropCause::Random, observer);
-        }
-        match link.enter(id, time, packet, &mut self.dropped, observer) {
+        let link = &mut self.links[at.link.index()];
+        let counters = &mut self.counters[at.counters as usize];
+        let entry = link.enter(at, time, packet, counters, &mut self.dropped, observer);
+        match entry {
             Entry::Served(service) => {
                 link.sojourns = link.sojourns.wrapping_add(service.leaves - time);
-                self.forward_packet(service, packet, observer);
+                let due = link.transmit(at, packet, &service, counters, observer);
+                self.forward_packet(due, at, packet, observer);
             }
             Entry::Dropped(cause) => self.drop_packet(time, packet, cause, observer),
             Entry::Queued => {
                 link.sojourns = link.sojourns.wrapping_sub(time);
                 self.process_dropped_packets(observer);
-                self.schedule_departure(hop.link);
+                self.schedule_departure(at.link.0);
                 self.find_next_link_event();
             }
         }
     }
 
-    /// Moves a packet that reaches the next place of its route at `time` over links that need no
-    /// events. Returns when its host processes it, or schedules its arrival at another link.
+    /// Moves a packet that reaches the next place of its route, `hop`, at `time` over links that need
+    /// no events. Returns when its host processes it, or schedules its arrival at another link.
     #[inline(always)]
     fn pass_computed_links(
         &mut self,
         mut time: Nanos,
+        mut hop: Hop,
         packet: &mut Packet<InTransit<T>>,
         observer: &mut impl NetworkObserver<T>,
     ) -> Option<Nanos> {
-        loop {
-            let hop = self.hops[packet.token.hop as usize];
-            if hop.link == HOST {
-                return Some(observer.processing_time(time + hop.delay, &packet.token.payload));
-            }
+        while hop.link != HOST {
             let link = &mut self.links[hop.link as usize];
             if !link.is_computed_on_entry {
                 packet.entered = time;
                 self.pending.push(hop.link, packet);
                 return None;
             }
-            let id = LinkId(hop.link);
+            let at = hop.passage();
             let counters = &mut self.counters[hop.counters as usize];
-            counters.entered.count_packet(packet.bytes);
-            link.remark_packet(packet);
-            observer.on_entered(time, id, &packet.token.payload);
-            if observer.loses_packet(id, &packet.token.payload) {
-                self.drop_packet(time, packet, DropCause::Random, observer);
-                return None;
-            }
-            let service = match link.enter(id, time, packet, &mut self.dropped, observer) {
+            let service = match link.enter(at, time, packet, counters, &mut self.dropped, observer)
+            {
                 Entry::Served(service) => service,
                 Entry::Dropped(cause) => {
                     self.drop_packet(time, packet, cause, observer);
@@ -536,12 +602,7 @@ impl<T: Copy> Network<T> {
                 }
                 Entry::Queued => unreachable!("a link without events holds no packets"),
             };
-            if link.is_uncounted() {
-                counters.held += service.leaves - time;
-            }
-            counters.count_service(packet.bytes, &service);
-            observer.on_served(id, &packet.token.payload, &service);
-            match link.transmit_packet(service.leaves) {
+            match link.transmit(at, packet, &service, counters, observer) {
                 Ok(due) => time = due,
                 Err(lost_at) => {
                     self.drop_packet(lost_at, packet, DropCause::Random, observer);
@@ -549,9 +610,11 @@ impl<T: Copy> Network<T> {
                 }
             }
             counters.left.count_packet(packet.bytes);
-            observer.on_left(time, id, &packet.token.payload);
+            observer.on_left(time, at.link, &packet.token.payload);
             packet.token.hop += 1;
+            hop = self.hops[packet.token.hop as usize];
         }
+        Some(observer.processing_time(time + hop.delay, &packet.token.payload))
     }
 
     /// Starts the transmission of the next packet that waits at a link.
@@ -564,7 +627,10 @@ impl<T: Copy> Network<T> {
         self.process_dropped_packets(observer);
         self.schedule_departure(link);
         let Some((service, mut packet)) = next else { return };
-        self.forward_packet(service, &mut packet, observer);
+        let at = self.hops[packet.token.hop as usize].passage();
+        let counters = &mut self.counters[at.counters as usize];
+        let due = self.links[link as usize].transmit(at, &mut packet, &service, counters, observer);
+        self.forward_packet(due, at, &mut packet, observer);
     }
 
     /// Schedules the next departure from a link if packets wait.
@@ -577,25 +643,17 @@ impl<T: Copy> Network<T> {
         }
     }
 
-    /// Schedules the arrival of a packet transmitted by a link with events at the next place.
+    /// Schedules the arrival at the next place of a packet that a link with events has transmitted.
+    /// `due`: its arrival there, or its loss.
     #[inline(always)]
     fn forward_packet(
         &mut self,
-        service: Service,
+        due: Result<Nanos, Nanos>,
+        at: Passage,
         packet: &mut Packet<InTransit<T>>,
         observer: &mut impl NetworkObserver<T>,
     ) {
-        let hop = self.hops[packet.token.hop as usize];
-        let counters = &mut self.counters[hop.counters as usize];
-        if self.links[hop.link as usize].is_uncounted() {
-            counters.held += service.leaves - service.entered;
-        }
-        counters.count_service(packet.bytes, &service);
-        observer.on_served(LinkId(hop.link), &packet.token.payload, &service);
-        if service.marked {
-            packet.ecn = Ecn::Ce;
-        }
-        let due = match self.links[hop.link as usize].transmit_packet(service.leaves) {
+        let due = match due {
             Ok(due) => due,
             Err(at) => return self.drop_packet(at, packet, DropCause::Random, observer),
         };
@@ -603,9 +661,9 @@ impl<T: Copy> Network<T> {
         let next = self.hops[packet.token.hop as usize];
         if next.link != HOST && self.links[next.link as usize].is_computed_on_entry {
             // The packet is processed there now, so it also leaves this link now.
-            self.count_leaving_packet(due, packet, observer);
+            self.count_leaving_packet(due, at, packet, observer);
         }
-        if let Some(due) = self.pass_computed_links(due, packet, observer) {
+        if let Some(due) = self.pass_computed_links(due, next, packet, observer) {
             packet.entered = due;
             self.pending.push(HOST, packet);
         }

@@ -29,7 +29,7 @@ impl NetworkObserver<u32> for Recorder {
     fn on_dropped(&mut self, now: Nanos, _link: LinkId, payload: u32, cause: DropCause) {
         self.dropped.push((now / 1000, payload, cause));
     }
-    fn on_served(&mut self, _link: LinkId, _payload: &u32, service: &Service) {
+    fn on_served(&mut self, _at: Passage, _payload: &u32, service: &Service) {
         self.waits.push(service.waited);
     }
 }

@@ -62,6 +62,8 @@ pub(crate) struct PendingPackets<T> {
     /// The first packets up to the end of slot `reached`, the first one last. Empty only without
     /// packets.
     soon: Vec<Position>,
+    /// Time of the first packet; [`NEVER`] if there is none.
+    first_time: Nanos,
     reached: u64,
     /// First packet of each later slot.
     slots: Box<[u32]>,
@@ -79,6 +81,7 @@ impl<T> Default for PendingPackets<T> {
             unused: NO_INDEX,
             scheduled: 0,
             soon: Vec::new(),
+            first_time: NEVER,
             reached: 0,
             slots: vec![NO_INDEX; SLOTS].into_boxed_slice(),
             filled: [0; WORD_BITS],
@@ -115,7 +118,7 @@ impl<T: Copy> PendingPackets<T> {
     /// Time of the first packet; [`NEVER`] if there is none.
     #[inline]
     pub fn next_time(&self) -> Nanos {
-        self.soon.last().map_or(NEVER, |(time, ..)| *time)
+        self.first_time
     }
 
     /// Takes the first packet.
@@ -125,6 +128,7 @@ impl<T: Copy> PendingPackets<T> {
         if self.soon.is_empty() {
             self.advance_to_next_slot();
         }
+        self.first_time = self.soon.last().map_or(NEVER, |(time, ..)| *time);
         let taken = &mut self.packets[index as usize];
         taken.next = std::mem::replace(&mut self.unused, index);
         taken.order = UNUSED;
@@ -159,6 +163,7 @@ impl<T: Copy> PendingPackets<T> {
         }
         let index = self.soon.partition_point(|other| *other > position);
         self.soon.insert(index, position);
+        self.first_time = self.first_time.min(position.0);
     }
 
     /// Advances to the next slot with packets, if any.

@@ -21,6 +21,28 @@ pub enum EndTcp {
     Packets(PacketTcp),
 }
 
+/// What an end may send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transmission {
+    /// Certainly nothing.
+    Nothing,
+    /// Segments of the open session.
+    Segments,
+    /// Segments of a session that is not open yet.
+    Opening,
+}
+
+/// Deadlines of an end; [`NEVER`] for those that are off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EndDeadlines {
+    /// A lower bound of [`End::sender_deadline`], which is found faster.
+    pub sender_lower_bound: Nanos,
+    /// Deadline of the receiver's timer: [`End::receiver_deadline`].
+    pub receiver: Nanos,
+    /// Time at which the pacer allows the next packet, if one waits.
+    pub pacer: Nanos,
+}
+
 /// One end of a connection. Both ends have the same kind of TCP.
 #[derive(Clone, Debug)]
 pub enum End {
@@ -296,15 +318,20 @@ impl End {
         }
     }
 
-    /// Whether [`End::transmit`] may do anything.
+    /// What [`End::transmit`] may do.
     #[inline(always)]
     #[must_use]
-    pub fn may_transmit(&self) -> bool {
-        match self {
-            Self::Modern(end) => end.may_transmit(),
-            Self::Quic(end) => end.may_transmit(),
-            Self::Sender(end) => end.may_transmit(),
-            Self::Receiver(end) => end.may_transmit(),
+    pub fn transmission(&self) -> Transmission {
+        let (may_send, is_opening) = match self {
+            Self::Modern(end) => (end.may_transmit(), end.is_opening()),
+            Self::Quic(end) => (end.may_transmit(), end.is_opening()),
+            Self::Sender(end) => (end.may_transmit(), false),
+            Self::Receiver(end) => (end.may_transmit(), false),
+        };
+        match (may_send, is_opening) {
+            (false, _) => Transmission::Nothing,
+            (true, false) => Transmission::Segments,
+            (true, true) => Transmission::Opening,
         }
     }
 
@@ -340,16 +367,24 @@ impl End {
         }
     }
 
-    /// A lower bound of [`End::sender_deadline`] that is found faster.
+    /// All deadlines.
     #[inline(always)]
     #[must_use]
-    pub fn sender_deadline_lower_bound(&self) -> Nanos {
-        match self {
-            Self::Modern(end) => end.connection().sender_deadline_lower_bound(),
-            Self::Quic(end) => end.sender_deadline(),
-            Self::Sender(end) => end.deadline(),
-            Self::Receiver(_) => NEVER,
-        }
+    pub fn deadlines(&self) -> EndDeadlines {
+        let (sender, receiver, pacer) = match self {
+            Self::Modern(end) => {
+                let connection = end.connection();
+                (
+                    connection.sender_deadline_lower_bound(),
+                    connection.receiver().deadline(),
+                    connection.sender().next_paced_time(),
+                )
+            }
+            Self::Quic(end) => (end.sender_deadline(), end.ack_deadline(), end.next_paced_time()),
+            Self::Sender(end) => (end.deadline(), NEVER, NEVER),
+            Self::Receiver(end) => (NEVER, end.deadline(), NEVER),
+        };
+        EndDeadlines { sender_lower_bound: sender, receiver, pacer }
     }
 
     /// Deadline of the receiver's timer; [`NEVER`] if it is off.
@@ -361,17 +396,6 @@ impl End {
             Self::Quic(end) => end.ack_deadline(),
             Self::Sender(_) => NEVER,
             Self::Receiver(end) => end.deadline(),
-        }
-    }
-
-    /// Time at which the pacer allows the next packet; [`NEVER`] if none waits.
-    #[inline(always)]
-    #[must_use]
-    pub fn next_paced_time(&self) -> Nanos {
-        match self {
-            Self::Modern(end) => end.connection().sender().next_paced_time(),
-            Self::Quic(end) => end.next_paced_time(),
-            Self::Sender(_) | Self::Receiver(_) => NEVER,
         }
     }
 }

@@ -18,8 +18,8 @@ use tcp_ack::TcpAck;
 use tcpcast_link::time::Nanos;
 use tcpcast_link::{Ecn, Packet};
 use tcpcast_net::{
-    DropCause, LinkCounters, LinkId, Network, NetworkObserver, PacketAndByteCount, RouteId,
-    Service, TimeHistogram,
+    DropCause, LinkCounters, LinkId, Network, NetworkObserver, PacketAndByteCount, Passage,
+    RouteId, Service, TimeHistogram,
 };
 
 /// Side of a host.
@@ -178,8 +178,8 @@ impl<O: PacketObserver> NetworkObserver<PacketInTransit> for NetworkEnd<'_, O> {
         self.delivered.push_back((now, packet, ecn));
     }
 
-    fn on_entered(&mut self, _: Nanos, link: LinkId, packet: &PacketInTransit) {
-        self.observer.on_link_entered(link, packet, self.slab.packet(packet.cell));
+    fn on_entered(&mut self, _: Nanos, at: Passage, packet: &PacketInTransit) {
+        self.observer.on_link_entered(at.link, packet, self.slab.packet(packet.cell));
     }
 
     fn on_dropped(&mut self, _: Nanos, link: LinkId, packet: PacketInTransit, cause: DropCause) {
@@ -189,11 +189,11 @@ impl<O: PacketObserver> NetworkObserver<PacketInTransit> for NetworkEnd<'_, O> {
         self.slab.return_cell(packet.cell);
     }
 
-    fn on_served(&mut self, link: LinkId, packet: &PacketInTransit, service: &Service) {
+    fn on_served(&mut self, at: Passage, packet: &PacketInTransit, service: &Service) {
         let counters = self.counters_of(packet);
         counters.waits.add_time(service.waited);
         counters.link.marked += u64::from(service.marked);
-        self.observer.on_served(link, packet, self.slab.packet(packet.cell), service);
+        self.observer.on_served(at.link, packet, self.slab.packet(packet.cell), service);
     }
 
     fn hosts_of(&self, packet: &PacketInTransit) -> [u32; 2] {

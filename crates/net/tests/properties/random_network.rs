@@ -14,7 +14,7 @@ use tcpcast_link::transmit::{AnyTransmitter, ConstantRate, TokenBucket, TokenBuc
 use tcpcast_link::{Ecn, NEVER, Nanos, Packet};
 use tcpcast_net::{
     DropCause, Jitter, LinkChange, LinkConfig, LinkCounters, LinkId, Network, NetworkObserver,
-    RouteId, Service,
+    Passage, RouteId, Service,
 };
 
 /// All times are this large, so that two events never share a nanosecond by chance.
@@ -250,12 +250,12 @@ impl NetworkObserver<u32> for Record {
         }
     }
 
-    fn on_entered(&mut self, now: Nanos, link: LinkId, payload: &u32) {
-        let before = self.inside.entry(link).or_default().insert(*payload, now);
+    fn on_entered(&mut self, now: Nanos, at: Passage, payload: &u32) {
+        let before = self.inside.entry(at.link).or_default().insert(*payload, now);
         assert_eq!(before, None, "a packet entered twice");
     }
 
-    fn on_served(&mut self, link: LinkId, payload: &u32, service: &Service) {
+    fn on_served(&mut self, Passage { link, .. }: Passage, payload: &u32, service: &Service) {
         assert_eq!(self.inside[&link][payload], service.entered);
         assert!(service.entered + service.waited <= service.leaves);
         *self.in_queue.entry(link).or_default() += u128::from(service.leaves - service.entered);

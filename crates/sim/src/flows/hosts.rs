@@ -14,7 +14,7 @@ use tcpcast_net::{DropCause, Network, RouteId};
 use tcpcast_tcp::modern::cc::path_model::BbrState;
 use tcpcast_tcp::modern::{Segment, SegmentSink};
 use tcpcast_tcp::quic::{Datagram, DatagramSink};
-use tcpcast_tcp::{End, EndTcp, TcpEvent, TcpProbe};
+use tcpcast_tcp::{End, EndDeadlines, EndTcp, TcpEvent, TcpProbe, Transmission};
 
 /// Sends the segments of an end, and reports its events.
 pub(super) struct FlowSink<'a> {
@@ -260,7 +260,8 @@ impl FlowSimulation {
             return;
         }
         let mut is_writable = false;
-        if endpoint.may_transmit() {
+        let transmission = endpoint.transmission();
+        if transmission != Transmission::Nothing {
             let sink = &mut FlowSink {
                 network: &mut self.network,
                 wire: &mut self.wire,
@@ -271,7 +272,7 @@ impl FlowSimulation {
                 connection: *connection,
                 end,
                 route: state.routes[end],
-                is_opening: endpoint.is_opening(),
+                is_opening: transmission == Transmission::Opening,
                 burst: None,
             };
             endpoint.transmit(self.now, tcp, &mut self.segment, sink);
@@ -373,7 +374,7 @@ impl FlowSimulation {
         }
         *timer = NEVER;
         // Usually the timer has been postponed since the event was scheduled.
-        let mut expires = endpoint.sender_deadline_lower_bound();
+        let mut expires = endpoint.deadlines().sender_lower_bound;
         if expires <= now {
             expires = endpoint.sender_deadline();
         }
@@ -551,22 +552,21 @@ impl FlowEnd {
         class: usize,
     ) {
         let Some(endpoint) = &self.endpoint else { return };
-        if endpoint.sender_deadline_lower_bound() < self.timer {
+        let EndDeadlines { sender_lower_bound, receiver, pacer } = endpoint.deadlines();
+        if sender_lower_bound < self.timer {
             let due = endpoint.sender_deadline();
             if due < self.timer {
                 self.timer = due;
                 timers.set(FlowTimer::Sender, flow, end, due);
             }
         }
-        let due = endpoint.receiver_deadline();
-        if due < self.ack_timer {
-            self.ack_timer = due;
-            timers.set(FlowTimer::Receiver, flow, end, due);
+        if receiver < self.ack_timer {
+            self.ack_timer = receiver;
+            timers.set(FlowTimer::Receiver, flow, end, receiver);
         }
-        let due = endpoint.next_paced_time();
-        if due < self.pacing {
+        if pacer < self.pacing {
             let host = wire.host_delays[class].as_ref();
-            let due = due + host.map_or(0, |host| host.delay.timer_delay(flow as u32, due));
+            let due = pacer + host.map_or(0, |host| host.delay.timer_delay(flow as u32, pacer));
             if due < self.pacing {
                 self.pacing = due;
                 timers.set(FlowTimer::Pacing, flow, end, due);

@@ -248,27 +248,13 @@ impl NetworkLinks {
         for (declared, config) in self.config.links.iter().enumerate() {
             let mut total = [0_u64; LINK_TOTAL_CELLS.len()];
             if let Some(first) = self.instances_of(declared).next() {
-                let (mut held, mut nanobits) = (0_u64, 0);
+                let capacity = |link| network.link(link).capacity_nanobits_until(now);
                 // Without changes, all instances have the same capacity.
-                let has_changes = !config.changes.is_empty();
-                let mut instances = 0_u128;
-                for instance in self.instances_of(declared) {
-                    let link = network.link(instance);
-                    instances += 1;
-                    if !link.is_uncounted() {
-                        held = held.wrapping_add(link.occupancy().packet_nanos as u64);
-                    }
-                    if has_changes {
-                        nanobits += link.capacity_nanobits_until(now);
-                    }
-                }
-                if !has_changes {
-                    nanobits = instances * network.link(first).capacity_nanobits_until(now);
-                }
-                for class in 0..self.config.classes.len() as u16 {
-                    held = held.wrapping_add(network.counters(first, class).held);
-                }
-                total[LinkTotalCell::PacketTime as usize] = held;
+                let nanobits: u128 = match config.changes.is_empty() {
+                    true => u128::from(network.links_with_counters_of(first)) * capacity(first),
+                    false => self.instances_of(declared).map(capacity).sum(),
+                };
+                total[LinkTotalCell::PacketTime as usize] = network.packet_nanos(first);
                 total[LinkTotalCell::CarriedBytes as usize] = network.transmitted_bytes(first);
                 total[LinkTotalCell::CapacityBytes as usize] = (nanobits / 8_000_000_000) as u64;
             }

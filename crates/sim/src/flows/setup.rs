@@ -2,6 +2,7 @@
 
 use super::apps::AppState;
 use super::config::{FlowTraffic, LinkInstances, NetworkConfig, PageTraffic, RequestTraffic};
+use super::cross::cross_class;
 use super::flow::{Flow, FlowClass, delayed_ends};
 use super::links::{NetworkLinks, RouteUser};
 use super::parcel::SERVER;
@@ -195,6 +196,7 @@ impl FlowSimulation {
         if !self.config.cross.is_empty() {
             self.start_cross_streams();
         }
+        self.wire.add_passages(&self.network, cross_class(&self.config));
         index
     }
 

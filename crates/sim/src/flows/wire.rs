@@ -9,7 +9,7 @@ use crate::probe::{CrossPacketEvent, Probes, TapPlace};
 use crate::queue::TransmittedPacketInfo;
 use crate::round_loss::RoundLoss;
 use tcpcast_link::Ecn;
-use tcpcast_net::{DropCause, LinkId, NetworkObserver, Service};
+use tcpcast_net::{DropCause, LinkId, Network, NetworkObserver, Passage, Service};
 
 /// Processing delays of the hosts of a class.
 #[derive(Clone, Copy, Debug)]
@@ -44,6 +44,19 @@ pub(crate) struct LinkRole {
     pub is_policer: bool,
 }
 
+/// What is recorded of the packets of a class on a link.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PassageRole {
+    /// Group of the histogram of queueing delays; [`NO_GROUP`] without a queue.
+    wait_group: u32,
+    is_headline: bool,
+    is_policer: bool,
+    is_cross: bool,
+}
+
+/// Number of no group.
+const NO_GROUP: u32 = u32::MAX;
+
 /// What queues see of the packets of a flow.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FlowHeader {
@@ -68,6 +81,8 @@ pub(crate) struct Wire {
     pub probes: Probes,
     pub parcels: Parcels,
     pub links: Vec<LinkRole>,
+    /// By the numbers of the counters of the network.
+    passages: Vec<PassageRole>,
     wait_groups: WaitGroups,
     /// The headline link if it has one instance, so that its queue length is recorded.
     pub recorded: Option<LinkId>,
@@ -102,6 +117,7 @@ impl Wire {
             probes,
             parcels: Parcels::default(),
             links: Vec::new(),
+            passages: Vec::new(),
             wait_groups,
             recorded: None,
             delivered: None,
@@ -123,6 +139,20 @@ impl Wire {
         &self.links[link.index()]
     }
 
+    /// Prepares for the packets of new routes; `cross` is the class of cross traffic.
+    pub fn add_passages<T: Copy>(&mut self, network: &Network<T>, cross: u16) {
+        for (link, class) in &network.counted_passages()[self.passages.len()..] {
+            let LinkRole { declared, is_headline, has_queue, is_policer, .. } = *self.role(*link);
+            let is_cross = *class == cross;
+            let wait_group = match (has_queue, is_cross) {
+                (false, _) => NO_GROUP,
+                (true, true) => self.wait_groups.of_cross(declared) as u32,
+                (true, false) => self.wait_groups.of_class(declared, usize::from(*class)) as u32,
+            };
+            self.passages.push(PassageRole { wait_group, is_headline, is_policer, is_cross });
+        }
+    }
+
     /// Counts a packet that enters the headline link.
     fn enter_headline(&mut self, now: Nanos, index: u32) {
         let Parcel { flow, connection, number, packets, of, is_data, .. } =
@@ -138,6 +168,22 @@ impl Wire {
         }
         for at in 0..packets {
             self.probes.count_arrival(of, number + at, 0);
+        }
+    }
+
+    /// Counts a packet that the headline link transmits.
+    #[inline(always)]
+    fn leave_headline(&mut self, role: PassageRole, index: u32, service: &Service) {
+        let Service { waited, marked, leaves, .. } = *service;
+        if self.taps.is_some() {
+            self.report_at_headline(TapPlace::BottleneckOut, leaves, index, marked);
+        }
+        let Parcel { of, packets, is_data, .. } = *self.parcels.get(index);
+        if is_data && !role.is_policer {
+            let info = TransmittedPacketInfo { waited, marked };
+            for _ in 0..packets {
+                self.probes.count_transmitted_of_class(of.class(), info);
+            }
         }
     }
 
@@ -168,15 +214,15 @@ impl NetworkObserver<u32> for Wire {
     }
 
     #[inline(always)]
-    fn loses_packet(&mut self, link: LinkId, parcel: &u32) -> bool {
+    fn loses_packet(&mut self, at: Passage, parcel: &u32) -> bool {
         self.round_losses.is_some()
-            && self.role(link).is_headline
+            && self.passages[at.counters as usize].is_headline
             && self.parcels.get(*parcel).is_lost
     }
 
     #[inline(always)]
-    fn on_entered(&mut self, now: Nanos, link: LinkId, parcel: &u32) {
-        if self.role(link).is_headline {
+    fn on_entered(&mut self, now: Nanos, at: Passage, parcel: &u32) {
+        if self.passages[at.counters as usize].is_headline {
             self.enter_headline(now, *parcel);
             if self.taps.is_some() {
                 self.report_at_headline(TapPlace::BottleneckIn, now, *parcel, false);
@@ -185,30 +231,17 @@ impl NetworkObserver<u32> for Wire {
     }
 
     #[inline(always)]
-    fn on_served(&mut self, link: LinkId, parcel: &u32, service: &Service) {
-        let LinkRole { declared, is_headline, has_queue, is_policer, .. } = *self.role(link);
-        let Service { waited, marked, .. } = *service;
-        let Parcel { content, number, of, packets, is_data, .. } = *self.parcels.get(*parcel);
-        let is_cross = content == ParcelContent::Cross;
-        if has_queue {
-            let group = match is_cross {
-                true => self.wait_groups.of_cross(declared),
-                false => self.wait_groups.of_class(declared, of.class()),
-            };
-            self.probes.link_waits.add_time(group, waited);
+    fn on_served(&mut self, at: Passage, parcel: &u32, service: &Service) {
+        let role = self.passages[at.counters as usize];
+        if role.wait_group != NO_GROUP {
+            self.probes.link_waits.add_time(role.wait_group as usize, service.waited);
         }
-        if is_cross {
-            let event = CrossPacketEvent::Carried { waited: Some(waited) };
-            return self.probes.cross.count_event(number as usize, event);
-        }
-        if is_headline && self.taps.is_some() {
-            self.report_at_headline(TapPlace::BottleneckOut, service.leaves, *parcel, marked);
-        }
-        if is_headline && !is_policer && is_data {
-            let info = TransmittedPacketInfo { waited, marked };
-            for _ in 0..packets {
-                self.probes.count_transmitted_of_class(of.class(), info);
-            }
+        if role.is_cross {
+            let stream = self.parcels.get(*parcel).number as usize;
+            let event = CrossPacketEvent::Carried { waited: Some(service.waited) };
+            self.probes.cross.count_event(stream, event);
+        } else if role.is_headline {
+            self.leave_headline(role, *parcel, service);
         }
     }
 

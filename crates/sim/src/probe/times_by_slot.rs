@@ -142,16 +142,11 @@ impl TimesBySlot {
     /// Merges each pair of completed slots.
     pub fn merge_slot_pairs(&mut self) {
         let mut slots = std::mem::take(&mut self.closed).into_iter();
-        while let Some(mut counts) = slots.next() {
-            counts.extend(slots.next().unwrap_or_default());
-            // Two sorted runs.
-            counts.sort();
-            counts.dedup_by(|next, sum| {
-                let is_same = (next.group, next.bucket) == (sum.group, sum.bucket);
-                sum.count += if is_same { next.count } else { 0 };
-                is_same
+        while let Some(counts) = slots.next() {
+            self.closed.push(match slots.next() {
+                Some(next) => merge_counts(&counts, &next),
+                None => counts,
             });
-            self.closed.push(counts);
         }
     }
 
@@ -161,7 +156,8 @@ impl TimesBySlot {
     }
 
     fn open_counts(&self) -> Vec<TimeBucketCount> {
-        let mut counts = Vec::new();
+        let last = self.closed.last().map_or(0, Vec::len);
+        let mut counts = Vec::with_capacity(last + last / 4);
         for (group, open) in (0..).zip(&self.open) {
             let filled = open.filled();
             counts.extend(filled.map(|(bucket, count)| TimeBucketCount { group, bucket, count }));
@@ -176,6 +172,31 @@ impl TimesBySlot {
         slots.push(self.open_counts());
         slots
     }
+}
+
+/// Merges two sorted lists.
+fn merge_counts(slot: &[TimeBucketCount], other: &[TimeBucketCount]) -> Vec<TimeBucketCount> {
+    let key = |count: &TimeBucketCount| (count.group, count.bucket);
+    let mut sums = Vec::with_capacity(slot.len() + other.len());
+    let mut rest = other;
+    for count in slot {
+        while let Some((next, later)) =
+            rest.split_first().filter(|(next, _)| key(next) < key(count))
+        {
+            sums.push(*next);
+            rest = later;
+        }
+        let mut sum = *count;
+        if let Some((next, later)) = rest.split_first().filter(|(next, _)| key(next) == key(count))
+        {
+            sum.count += next.count;
+            rest = later;
+        }
+        sums.push(sum);
+    }
+    sums.extend_from_slice(rest);
+    sums.shrink_to_fit();
+    sums
 }
 
 #[cfg(test)]
