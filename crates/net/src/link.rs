@@ -250,12 +250,12 @@ struct FifoProbe<'a, T, O> {
 impl<T: Copy, O: NetworkObserver<T>> QueueProbe<()> for FifoProbe<'_, T, O> {
     fn on_drop(&mut self, _now: Nanos, _packet: &Packet<()>, _reason: DropReason) {}
 
-    #[inline]
+    #[inline(always)]
     fn on_arrival_queue_length(&mut self, packets: u64) {
         self.observer.on_arrival_queue_length(self.link, packets);
     }
 
-    #[inline]
+    #[inline(always)]
     fn on_queue_length_interval(&mut self, packets: u64, until: Nanos) {
         self.occupancy.add_interval(packets, until);
         self.observer.on_queue_length_interval(self.link, packets, until);

@@ -97,22 +97,45 @@ impl<T: Copy> PendingPackets<T> {
     pub fn push(&mut self, place: u32, packet: &Packet<InTransit<T>>) {
         self.scheduled += 1;
         let order = u64::from(place) << COUNT_BITS | self.scheduled;
-        let (time, slot) = (packet.entered, packet.entered >> SLOT_BITS);
-        let index = self.store_packet(PendingPacket { packet: *packet, order, next: NO_INDEX });
+        let slot = packet.entered >> SLOT_BITS;
+        let ahead = slot.wrapping_sub(self.reached);
+        let pending = PendingPacket { packet: *packet, order, next: NO_INDEX };
+        let index = self.unused;
+        match self.packets.get_mut(index as usize) {
+            Some(unused) if (1..SLOTS as u64).contains(&ahead) && self.first_time != NEVER => {
+                let slot = slot as usize % SLOTS;
+                let first = std::mem::replace(&mut self.slots[slot], index);
+                self.unused = unused.next;
+                *unused = PendingPacket { next: first, ..pending };
+                self.filled[slot / WORD_BITS] |= 1 << (slot % WORD_BITS);
+                self.filled_words |= 1 << (slot / WORD_BITS);
+            }
+            _ => self.push_slowly(pending),
+        }
+    }
+
+    /// Schedules a packet at any time.
+    #[inline(never)]
+    fn push_slowly(&mut self, pending: PendingPacket<T>) {
+        let PendingPacket { packet: Packet { entered: time, .. }, order, .. } = pending;
+        let index = self.store_packet(pending);
+        let slot = time >> SLOT_BITS;
         if self.soon.is_empty() {
             self.reached = slot;
         }
         if slot <= self.reached {
             self.insert_soon((time, order, index));
         } else if slot - self.reached < SLOTS as u64 {
-            let slot = slot as usize % SLOTS;
-            let first = std::mem::replace(&mut self.slots[slot], index);
-            self.packets[index as usize].next = first;
-            self.filled[slot / WORD_BITS] |= 1 << (slot % WORD_BITS);
-            self.filled_words |= 1 << (slot / WORD_BITS);
+            self.add_to_slot(slot as usize % SLOTS, index);
         } else {
             self.late.push(Reverse((time, order, index)));
         }
+    }
+
+    fn add_to_slot(&mut self, slot: usize, index: u32) {
+        self.packets[index as usize].next = std::mem::replace(&mut self.slots[slot], index);
+        self.filled[slot / WORD_BITS] |= 1 << (slot % WORD_BITS);
+        self.filled_words |= 1 << (slot / WORD_BITS);
     }
 
     /// Time of the first packet; [`NEVER`] if there is none.
@@ -128,7 +151,7 @@ impl<T: Copy> PendingPackets<T> {
         if self.soon.is_empty() {
             self.advance_to_next_slot();
         }
-        self.first_time = self.soon.last().map_or(NEVER, |(time, ..)| *time);
+        self.first_time = if let [.., (time, ..)] = self.soon[..] { time } else { NEVER };
         let taken = &mut self.packets[index as usize];
         taken.next = std::mem::replace(&mut self.unused, index);
         taken.order = UNUSED;

@@ -163,14 +163,13 @@ impl FlowSimulation {
             self.wire.report_delivered(index, ecn);
         }
         let Wire { parcels, probes, round_losses, .. } = &mut self.wire;
-        parcels.remove(index, ecn);
-        let (parcel, datagram) = (parcels.get(index), parcels.datagram(index));
-        let (flow, to) = (parcel.flow as usize, usize::from(parcel.to));
-        let state = &mut self.flows[flow];
+        let (parcel, datagram) = parcels.remove(index, ecn);
         if parcel.content != ParcelContent::Segment {
             let parcel = *parcel;
             return self.process_message(&parcel);
         }
+        let (flow, to) = (parcel.flow as usize, usize::from(parcel.to));
+        let state = &mut self.flows[flow];
         let class = &self.classes[state.record.class()];
         let Some(tcp) = class.tcp(to) else { return };
         let end = &mut state.ends[to];
@@ -430,7 +429,7 @@ impl FlowSimulation {
         }
     }
 
-    /// A message or ping has arrived.
+    /// A packet that is no segment has arrived.
     #[inline(never)]
     fn process_message(&mut self, parcel: &Parcel) {
         match parcel.content {

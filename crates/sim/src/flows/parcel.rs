@@ -129,20 +129,15 @@ impl Parcels {
         self.datagrams[index].copy_from(datagram);
     }
 
-    /// The datagram of a parcel, if it was ever of QUIC.
-    #[inline(always)]
-    pub fn datagram(&self, index: u32) -> Option<&Datagram> {
-        self.datagrams.get(index as usize)
-    }
-
     /// Removes a parcel that is delivered or dropped. It is valid until the next one is stored. The
-    /// ECN codepoint is that of the packet when it left the network.
+    /// ECN codepoint is that of the packet when it left the network. Also returns the datagram of the
+    /// parcel, if it was ever of QUIC.
     #[inline(always)]
-    pub fn remove(&mut self, index: u32, ecn: Ecn) -> &Parcel {
+    pub fn remove(&mut self, index: u32, ecn: Ecn) -> (&Parcel, Option<&Datagram>) {
         self.free.push(index);
         let parcel = &mut self.slots[index as usize];
         parcel.segment.ecn = codepoint_of(ecn);
-        parcel
+        (parcel, self.datagrams.get(index as usize))
     }
 
     /// Number of packets in the network.
@@ -165,7 +160,7 @@ mod tests {
         };
         let indices = [1, 2].map(|flow| store(&mut parcels, Parcel { flow, ..Parcel::default() }));
         assert_eq!((parcels.get(indices[1]).flow, parcels.len()), (2, 2));
-        let removed = *parcels.remove(indices[0], Ecn::Ce);
+        let removed = *parcels.remove(indices[0], Ecn::Ce).0;
         assert_eq!((removed.flow, removed.segment.ecn), (1, EcnCodepoint::Marked));
         let again = store(&mut parcels, Parcel::default());
         assert_eq!((again, parcels.len(), parcels.slots.len()), (indices[0], 2, 2));

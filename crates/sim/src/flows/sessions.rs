@@ -82,9 +82,13 @@ impl FlowSimulation {
             }
             return self.transmit(flow, CLIENT);
         }
-        let ends: Vec<usize> = [SERVER, CLIENT].into_iter().filter(|end| sends[*end]).collect();
-        self.start_connection(flow, &ends);
-        for end in ends {
+        let ends: &[usize] = match sends {
+            [true, true] => &[SERVER, CLIENT],
+            [true, false] => &[SERVER],
+            [false, _] => &[CLIENT],
+        };
+        self.start_connection(flow, ends);
+        for end in ends.iter().copied() {
             self.write_file(flow, end, bytes);
             if closes {
                 self.close_stream(flow, end);

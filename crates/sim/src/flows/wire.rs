@@ -154,6 +154,7 @@ impl Wire {
     }
 
     /// Counts a packet that enters the headline link.
+    #[inline(always)]
     fn enter_headline(&mut self, now: Nanos, index: u32) {
         let Parcel { flow, connection, number, packets, of, is_data, .. } =
             *self.parcels.get(index);
@@ -196,16 +197,12 @@ impl NetworkObserver<u32> for Wire {
     #[inline(always)]
     fn on_delivered(&mut self, now: Nanos, parcel: u32, ecn: Ecn) {
         self.now = now;
-        if self.parcels.get(parcel).content == ParcelContent::Cross {
-            self.parcels.remove(parcel, ecn);
-            return;
-        }
         self.delivered = Some((parcel, ecn));
     }
 
     fn on_dropped(&mut self, now: Nanos, link: LinkId, index: u32, cause: DropCause) {
         let LinkRole { is_headline, is_own, .. } = *self.role(link);
-        let parcel = *self.parcels.remove(index, Ecn::NotEct);
+        let parcel = *self.parcels.remove(index, Ecn::NotEct).0;
         if parcel.content == ParcelContent::Cross {
             let stream = parcel.number as usize;
             return self.probes.cross.count_event(stream, CrossPacketEvent::Dropped);
@@ -245,6 +242,7 @@ impl NetworkObserver<u32> for Wire {
         }
     }
 
+    #[inline(always)]
     fn on_arrival_queue_length(&mut self, link: LinkId, packets: u64) {
         if self.queue_is_recorded(link) {
             let Parcel { of, is_data, content, .. } = *self.parcels.get(self.entering);
@@ -257,6 +255,7 @@ impl NetworkObserver<u32> for Wire {
         }
     }
 
+    #[inline(always)]
     fn on_queue_length_interval(&mut self, link: LinkId, packets: u64, until: Nanos) {
         if self.queue_is_recorded(link) {
             self.probes.occupancy.record_length_until(packets as usize, until);
@@ -309,7 +308,7 @@ impl NetworkObserver<u32> for Wire {
 
 impl Wire {
     /// A host processes a packet together with all packets that arrive before its processing.
-    #[inline(never)]
+    #[inline(always)]
     fn delayed_processing_time(&mut self, due: Nanos, index: u32) -> Nanos {
         let Parcel { flow, to, of, content, .. } = *self.parcels.get(index);
         if content == ParcelContent::Cross {

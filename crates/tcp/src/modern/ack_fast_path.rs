@@ -59,7 +59,7 @@ impl Sender {
     /// acknowledged packets were sent once. One of these packets can be a tail loss probe.
     #[inline(always)]
     fn can_use_fast_path(&self, ack: &CumulativeAck, stack: &Stack) -> bool {
-        self.phase == RecoveryPhase::Open
+        matches!(self.phase, RecoveryPhase::Open)
             && !(ack.ece && stack.ecn)
             && self.tail_probe.is_none_or(|probe| ack.ack < probe.high)
             && stack.detection.uses_sack()

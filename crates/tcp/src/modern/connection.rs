@@ -143,6 +143,7 @@ impl Connection {
 
     /// Creates a closed connection of a simulated application: writes block only if the stack has
     /// options of a socket, and windows are neither limited nor rounded by their field.
+    #[inline(always)]
     pub(super) fn of_simulation(now: Nanos, stack: &Stack, seed: u64) -> Self {
         let mut connection = Self {
             sender: Sender::new(now, FIRST_BYTE, seed, stack),
@@ -555,6 +556,13 @@ impl Connection {
             }
             self.wakeups.writable |= self.sender.check_send_space(now, &self.stack);
         }
+        self.poll_answer(now, segment).then_some(None)
+    }
+
+    /// Like [`Connection::poll`] of an open connection whose sending end has nothing to send: fills in
+    /// an acknowledgement, if one is due.
+    #[inline(always)]
+    fn poll_answer(&mut self, now: Nanos, segment: &mut Segment) -> bool {
         let ack = match self.receiver.poll_cumulative_ack(&self.stack) {
             Some(ack) if segment.options.sacks.is_empty() => ack,
             Some(ack) => {
@@ -562,15 +570,26 @@ impl Connection {
                 ack
             }
             None => {
-                let OutgoingAck { ack, window, sacks, echo, ece } =
-                    self.receiver.poll_ack(&self.stack)?;
+                let Some(outgoing) = self.receiver.poll_ack(&self.stack) else { return false };
+                let OutgoingAck { ack, window, sacks, echo, ece } = outgoing;
                 segment.options.sacks = sacks;
                 CumulativeAck { ack, window, seq: 0, echo, ece }
             }
         };
         self.fill_ack(now, self.sender.next_byte(), &ack, segment);
         self.add_accurate_option(now, segment);
-        Some(None)
+        true
+    }
+
+    /// Like [`Connection::poll`], if the sending end has nothing to do. Returns whether `segment` is
+    /// to be sent.
+    #[inline(always)]
+    pub(super) fn poll_without_data(&mut self, now: Nanos, segment: &mut Segment) -> bool {
+        if self.reset.is_some() || self.is_opening() {
+            self.poll(now, segment, &mut ()).is_some()
+        } else {
+            self.poll_answer(now, segment)
+        }
     }
 
     fn poll_sender(&mut self, now: Nanos, probe: &mut impl SenderProbe) -> Option<PacketToSend> {
@@ -711,8 +730,9 @@ impl Connection {
     /// Option of accurate ECN of a packet without data; on others, it would shorten the data.
     #[inline(always)]
     fn add_accurate_option(&mut self, now: Nanos, segment: &mut Segment) {
-        let (srtt, used) = (self.receiver.srtt(), segment.options.ack_option_bytes());
+        let srtt = self.receiver.srtt();
         let Some(marks) = self.receiver.received_marks_mut() else { return };
+        let used = segment.options.ack_option_bytes();
         segment.options.accurate_ecn = marks.take_option(now, srtt, used);
     }
 

@@ -375,7 +375,7 @@ impl Endpoint {
     #[inline(always)]
     fn send_answers(&mut self, now: Nanos, segment: &mut Segment, sink: &mut impl SegmentSink) {
         segment.clear();
-        while self.connection.poll(now, segment, &mut ()).is_some() {
+        while self.connection.poll_without_data(now, segment) {
             let kind = if segment.flags.syn { PacketKind::Data } else { PacketKind::Ack };
             sink.send_segment(segment, 0, kind);
             if !self.connection.is_answer_due() {

@@ -80,6 +80,7 @@ pub struct Receiver {
 
 impl Receiver {
     /// Creates the receiver of a connection whose first byte is `start`.
+    #[inline(always)]
     #[must_use]
     pub fn new(start: u64, stack: &Stack) -> Self {
         let memory = stack.receiving.memory;
