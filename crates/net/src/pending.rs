@@ -99,27 +99,25 @@ impl<T: Copy> PendingPackets<T> {
         let order = u64::from(place) << COUNT_BITS | self.scheduled;
         let slot = packet.entered >> SLOT_BITS;
         let ahead = slot.wrapping_sub(self.reached);
-        let pending = PendingPacket { packet: *packet, order, next: NO_INDEX };
         let index = self.unused;
         match self.packets.get_mut(index as usize) {
             Some(unused) if (1..SLOTS as u64).contains(&ahead) && self.first_time != NEVER => {
                 let slot = slot as usize % SLOTS;
                 let first = std::mem::replace(&mut self.slots[slot], index);
                 self.unused = unused.next;
-                *unused = PendingPacket { next: first, ..pending };
+                *unused = PendingPacket { packet: *packet, order, next: first };
                 self.filled[slot / WORD_BITS] |= 1 << (slot % WORD_BITS);
                 self.filled_words |= 1 << (slot / WORD_BITS);
             }
-            _ => self.push_slowly(pending),
+            _ => self.push_slowly(packet, order),
         }
     }
 
     /// Schedules a packet at any time.
     #[inline(never)]
-    fn push_slowly(&mut self, pending: PendingPacket<T>) {
-        let PendingPacket { packet: Packet { entered: time, .. }, order, .. } = pending;
-        let index = self.store_packet(pending);
-        let slot = time >> SLOT_BITS;
+    fn push_slowly(&mut self, packet: &Packet<InTransit<T>>, order: u64) {
+        let (time, slot) = (packet.entered, packet.entered >> SLOT_BITS);
+        let index = self.store_packet(PendingPacket { packet: *packet, order, next: NO_INDEX });
         if self.soon.is_empty() {
             self.reached = slot;
         }

@@ -1,7 +1,7 @@
 //! Hosts: deliveries to the ends of connections, segments that they send, and their timers.
 
 use super::config::FlowTraffic;
-use super::flow::{DeliveredStatistics, FlowClass, FlowEnd, ROLES};
+use super::flow::{DeliveredStatistics, Flow, FlowClass, FlowEnd, ROLES};
 use super::parcel::{CLIENT, NOT_WANTED, Parcel, ParcelContent, ecn_of};
 use super::wire::{DroppedParcel, Wire, other_end};
 use super::{FlowSimulation, FlowTimer, Timers};
@@ -12,7 +12,7 @@ use crate::random::RandomSource;
 use tcpcast_link::{Ecn, Packet};
 use tcpcast_net::{DropCause, Network, RouteId};
 use tcpcast_tcp::modern::cc::path_model::BbrState;
-use tcpcast_tcp::modern::{Segment, SegmentSink};
+use tcpcast_tcp::modern::{Segment, SegmentOutcome, SegmentSink};
 use tcpcast_tcp::quic::{Datagram, DatagramSink};
 use tcpcast_tcp::{End, EndDeadlines, EndTcp, TcpEvent, TcpProbe, Transmission};
 
@@ -144,6 +144,55 @@ pub(super) fn flow_number(flow: u32, from: usize) -> u32 {
     flow | if from == CLIENT { 1 << 31 } else { 0 }
 }
 
+/// What an end needs to send.
+struct Sending<'a> {
+    network: &'a mut Network<u32>,
+    wire: &'a mut Wire,
+    timers: &'a mut Timers,
+    segment: &'a mut Segment,
+    now: Nanos,
+}
+
+impl Sending<'_> {
+    /// Sends all segments that an end may send now, and sets its timers. Returns whether the send
+    /// buffer has space for which the application waits.
+    #[inline(always)]
+    fn transmit(&mut self, state: &mut Flow, class: &FlowClass, flow: usize, end: usize) -> bool {
+        let FlowEnd { endpoint: Some(endpoint), connection, .. } = &mut state.ends[end] else {
+            return false;
+        };
+        let Some(tcp) = class.tcp(end) else { return false };
+        if state.stopped && !endpoint.is_finished() {
+            return false;
+        }
+        let mut is_writable = false;
+        let transmission = endpoint.transmission();
+        if transmission != Transmission::Nothing {
+            let sink = &mut FlowSink {
+                network: self.network,
+                wire: self.wire,
+                record: &mut state.record,
+                class,
+                now: self.now,
+                flow: flow as u32,
+                connection: *connection,
+                end,
+                route: state.routes[end],
+                is_opening: transmission == Transmission::Opening,
+                burst: None,
+            };
+            endpoint.transmit(self.now, tcp, self.segment, sink);
+            if sink.burst.is_some() {
+                sink.send_burst();
+            }
+            is_writable = class.waits_for_space && endpoint.take_writable();
+        }
+        let class = state.record.class();
+        state.ends[end].set_timers(self.timers, flow, end, self.wire, class);
+        is_writable
+    }
+}
+
 impl FlowSimulation {
     /// Processes what the network reported in the current event.
     #[inline(always)]
@@ -162,24 +211,27 @@ impl FlowSimulation {
         if self.wire.taps.is_some() {
             self.wire.report_delivered(index, ecn);
         }
-        let Wire { parcels, probes, round_losses, .. } = &mut self.wire;
+        let Self { network, wire, flows, classes, timers, segment, now, .. } = self;
+        let Wire { parcels, probes, round_losses, .. } = &mut *wire;
         let (parcel, datagram) = parcels.remove(index, ecn);
         if parcel.content != ParcelContent::Segment {
             let parcel = *parcel;
             return self.process_message(&parcel);
         }
         let (flow, to) = (parcel.flow as usize, usize::from(parcel.to));
-        let state = &mut self.flows[flow];
-        let class = &self.classes[state.record.class()];
+        let state = &mut flows[flow];
+        let class = &classes[state.record.class()];
         let Some(tcp) = class.tcp(to) else { return };
         let end = &mut state.ends[to];
-        // A receiver of papers acknowledges its old connection until the next one reaches it.
-        let is_stray = ![state.connection, end.connection].contains(&parcel.connection);
-        if is_stray || parcel.is_copy {
+        if parcel.is_copy {
             return;
         }
+        // A receiver of papers acknowledges its old connection until the next one reaches it.
         if end.connection != parcel.connection {
-            end.start_connection(self.now, state.connection, to, 0, tcp);
+            if parcel.connection != state.connection {
+                return;
+            }
+            end.start_connection(*now, state.connection, to, 0, tcp);
         }
         let Some(endpoint) = &mut end.endpoint else { return };
         if state.stopped && !endpoint.is_finished() {
@@ -191,10 +243,10 @@ impl FlowSimulation {
             return self.process_parts(&parcel, payload);
         }
         let listener = &mut SenderListener::new(probes, &mut state.record, parcel.flow);
-        let outcome = endpoint.on_packet(self.now, &parcel.segment, datagram, tcp, listener);
+        let outcome = endpoint.on_packet(*now, &parcel.segment, datagram, tcp, listener);
         let has_new_data = outcome.has_new_data;
         if parcel.counts {
-            let delivered = DeliveredPacket { now: self.now, class, endpoint, tcp };
+            let delivered = DeliveredPacket { now: *now, class, endpoint, tcp };
             if parcel.packets == 1 {
                 delivered.count(probes, &mut state.record, parcel, has_new_data);
             } else {
@@ -212,10 +264,29 @@ impl FlowSimulation {
             && !class.is_endless()
             && to == class.file_sender()
             && endpoint.is_finished();
+        let is_wanted = has_new_data && state.wanted[to] != NOT_WANTED;
+        if outcome.opened || is_wanted || (is_finished && !has_new_data) {
+            return self.pass_to_application(flow, to, outcome, is_finished);
+        }
+        let sending = &mut Sending { network, wire, timers, segment, now: *now };
+        if sending.transmit(state, class, flow, to) {
+            self.on_writable(flow, to);
+        }
+    }
+
+    /// The application of an end reacts to a segment, and its end sends.
+    #[inline(never)]
+    fn pass_to_application(
+        &mut self,
+        flow: usize,
+        to: usize,
+        outcome: SegmentOutcome,
+        is_finished: bool,
+    ) {
         if outcome.opened {
             self.on_opened(flow, to);
         }
-        if !has_new_data {
+        if !outcome.has_new_data {
             if is_finished {
                 return self.finish_transfer(flow);
             }
@@ -236,7 +307,6 @@ impl FlowSimulation {
     }
 
     /// Wakes the application of an end if it has received all the data for which it waits.
-    #[inline(never)]
     fn pass_data_to_application(&mut self, flow: usize, to: usize) {
         let state = &self.flows[flow];
         let class = &self.classes[state.record.class()];
@@ -247,42 +317,13 @@ impl FlowSimulation {
     }
 
     /// Sends all segments that an end may send now, and sets its timers.
-    #[inline(always)]
+    #[inline(never)]
     pub(super) fn transmit(&mut self, flow: usize, end: usize) {
-        let state = &mut self.flows[flow];
-        let class = &self.classes[state.record.class()];
-        let FlowEnd { endpoint: Some(endpoint), connection, .. } = &mut state.ends[end] else {
-            return;
-        };
-        let Some(tcp) = class.tcp(end) else { return };
-        if state.stopped && !endpoint.is_finished() {
-            return;
-        }
-        let mut is_writable = false;
-        let transmission = endpoint.transmission();
-        if transmission != Transmission::Nothing {
-            let sink = &mut FlowSink {
-                network: &mut self.network,
-                wire: &mut self.wire,
-                record: &mut state.record,
-                class,
-                now: self.now,
-                flow: flow as u32,
-                connection: *connection,
-                end,
-                route: state.routes[end],
-                is_opening: transmission == Transmission::Opening,
-                burst: None,
-            };
-            endpoint.transmit(self.now, tcp, &mut self.segment, sink);
-            if sink.burst.is_some() {
-                sink.send_burst();
-            }
-            is_writable = class.waits_for_space && endpoint.take_writable();
-        }
-        let class = class_of(&state.record);
-        state.ends[end].set_timers(&mut self.timers, flow, end, &self.wire, class);
-        if is_writable {
+        let Self { network, wire, flows, classes, timers, segment, now, .. } = self;
+        let state = &mut flows[flow];
+        let class = &classes[state.record.class()];
+        let sending = &mut Sending { network, wire, timers, segment, now: *now };
+        if sending.transmit(state, class, flow, end) {
             self.on_writable(flow, end);
         }
     }
@@ -516,11 +557,6 @@ impl DeliveredPacket<'_> {
             }
         }
     }
-}
-
-#[inline(always)]
-fn class_of(record: &SourceRecord) -> usize {
-    record.class()
 }
 
 impl FlowEnd {
