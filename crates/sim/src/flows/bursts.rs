@@ -23,7 +23,7 @@ impl FlowSink<'_> {
         let filled = &mut parcel.segment;
         let extends = segment.seq == filled.seq + u64::from(filled.len)
             && number == parcel.number + parcel.packets
-            && filled.len % self.class.payload_bytes() == 0
+            && filled.len % self.class.payload_bytes == 0
             && filled.len + segment.len <= MAX_BURST_BYTES
             && segment.len > 0
             && segment.flags.cwr == filled.flags.cwr;
@@ -44,7 +44,7 @@ impl FlowSink<'_> {
     /// Begins a burst with a packet.
     pub(super) fn begin_burst(&mut self, packet: Packet<u32>, segment: &Segment) {
         self.burst = Some(packet);
-        if segment.flags.psh || segment.flags.fin || segment.len < self.class.payload_bytes() {
+        if segment.flags.psh || segment.flags.fin || segment.len < self.class.payload_bytes {
             self.send_burst();
         }
     }

@@ -128,6 +128,8 @@ pub(crate) struct FlowClass {
     /// Ends whose packets count as data.
     pub sends: [bool; 2],
     pub packet_bytes: u32,
+    /// Bytes of the payload of a full packet.
+    pub payload_bytes: u32,
     pub ack_bytes: u32,
     pub offload: OffloadRules,
     pub statistics: DeliveredStatistics,
@@ -167,6 +169,10 @@ impl FlowClass {
             false if config.probes.goodput_packets > 0 => DeliveredStatistics::BlocksOfFile,
             false => DeliveredStatistics::LastOfFile,
         };
+        let payload_bytes = match &class.tcp {
+            Some(FlowTcp::Modern(tcp)) => tcp.stack.mss,
+            _ => class.packet_bytes,
+        };
         Self {
             traffic: class.traffic.clone(),
             reading: class.reading.clone(),
@@ -179,6 +185,7 @@ impl FlowClass {
             ),
             sends,
             packet_bytes: class.packet_bytes,
+            payload_bytes,
             ack_bytes: class.ack_bytes,
             offload: OffloadRules { sends_bursts: class.tso, receives_bursts: class.gro },
             statistics,
@@ -241,15 +248,10 @@ impl FlowClass {
         if self.sends[SERVER] { SERVER } else { CLIENT }
     }
 
-    /// Bytes of the payload of a full packet.
-    pub fn payload_bytes(&self) -> u32 {
-        self.modern_tcp().map_or(self.packet_bytes, |tcp| tcp.stack.mss)
-    }
-
     /// Length of a packet with `data` bytes of data.
     #[inline(always)]
     pub fn packet_length(&self, data: u32) -> u32 {
-        data + (self.packet_bytes - self.payload_bytes())
+        data + (self.packet_bytes - self.payload_bytes)
     }
 
     /// Member of the site to which a flow belongs.

@@ -28,6 +28,13 @@ pub(super) struct FlowSink<'a> {
     end: usize,
     route: RouteId,
     is_opening: bool,
+    /// Whether the packets of the end count as data.
+    sends_data: bool,
+    /// Whether the host of the other end delays packets.
+    is_delayed: bool,
+    /// Whether more has to be done than to hand packets to the network: see
+    /// [`FlowSink::prepare_packet`].
+    prepares: bool,
     /// Burst of segmentation offload that is being filled.
     pub(super) burst: Option<Packet<u32>>,
 }
@@ -81,7 +88,7 @@ impl FlowSink<'_> {
         kind: PacketKind,
         bytes: u32,
     ) {
-        let is_data = self.class.sends[self.end] && kind != PacketKind::Ack;
+        let is_data = self.sends_data && kind != PacketKind::Ack;
         let counts = is_data && number != 0 && !self.is_opening;
         if counts {
             let (source, connection) = (self.flow, self.connection);
@@ -93,8 +100,7 @@ impl FlowSink<'_> {
         } else if is_data {
             self.wire.probes.count_control_packet_sent(self.record);
         }
-        let ecn = ecn_of(segment.ecn);
-        if self.burst.is_some() && self.extend_burst(segment, number, bytes) {
+        if self.prepares && self.burst.is_some() && self.extend_burst(segment, number, bytes) {
             return;
         }
         let (token, parcel) = self.wire.parcels.add();
@@ -106,25 +112,40 @@ impl FlowSink<'_> {
         parcel.of = self.record.interval();
         parcel.content = ParcelContent::Segment;
         parcel.to = other_end(self.end) as u8;
-        (parcel.is_data, parcel.counts, parcel.is_lost) = (is_data, counts, false);
-        let has_feedback = self.class.has_loss_feedback;
-        parcel.is_copy = has_feedback && kind == PacketKind::Retransmission;
-        if has_feedback {
-            parcel.sent_at = self.now;
-        }
-        parcel.is_delayed = self.class.delays[usize::from(parcel.to)];
-        if let Some(losses) = &mut self.wire.round_losses {
-            parcel.is_lost = counts && losses.loses_sent_packet(self.flow, self.connection, number);
-        }
-        if let Some(taps) = &mut self.wire.taps {
-            parcel.serial = taps.next_serial(self.flow, self.end);
-            self.wire.report_sent(token, self.end);
-        }
+        (parcel.is_data, parcel.counts) = (is_data, counts);
+        (parcel.is_lost, parcel.is_copy) = (false, false);
+        parcel.is_delayed = self.is_delayed;
         if let Some(datagram) = datagram {
             self.wire.parcels.set_datagram(token, datagram);
         }
         let flow = flow_number(self.flow, self.end);
-        let packet = Packet::new(token, flow, bytes).with_ecn(ecn);
+        let packet = Packet::new(token, flow, bytes).with_ecn(ecn_of(segment.ecn));
+        if self.prepares {
+            self.prepare_packet(packet, segment, kind);
+        } else {
+            self.send_packet(packet);
+        }
+    }
+
+    /// Sends a packet that correlated loss may lose, that captures show, that begins a burst, or of
+    /// whose loss the network notifies the sender.
+    #[cold]
+    #[inline(never)]
+    fn prepare_packet(&mut self, packet: Packet<u32>, segment: &Segment, kind: PacketKind) {
+        let Wire { parcels, round_losses, taps, .. } = &mut *self.wire;
+        let parcel = parcels.get_mut(packet.token);
+        if self.class.has_loss_feedback {
+            parcel.is_copy = kind == PacketKind::Retransmission;
+            parcel.sent_at = self.now;
+        }
+        if let Some(losses) = round_losses {
+            parcel.is_lost = parcel.counts
+                && losses.loses_sent_packet(self.flow, self.connection, parcel.number);
+        }
+        if let Some(taps) = taps {
+            parcel.serial = taps.next_serial(self.flow, self.end);
+            self.wire.report_sent(packet.token, self.end);
+        }
         if self.class.offload.sends_bursts && segment.len > 0 {
             return self.begin_burst(packet, segment);
         }
@@ -168,6 +189,10 @@ impl Sending<'_> {
         let mut is_writable = false;
         let transmission = endpoint.transmission();
         if transmission != Transmission::Nothing {
+            let prepares = class.has_loss_feedback
+                || class.offload.sends_bursts
+                || self.wire.round_losses.is_some()
+                || self.wire.taps.is_some();
             let sink = &mut FlowSink {
                 network: self.network,
                 wire: self.wire,
@@ -179,6 +204,9 @@ impl Sending<'_> {
                 end,
                 route: state.routes[end],
                 is_opening: transmission == Transmission::Opening,
+                sends_data: class.sends[end],
+                is_delayed: class.delays[other_end(end)],
+                prepares,
                 burst: None,
             };
             endpoint.transmit(self.now, tcp, self.segment, sink);
@@ -238,7 +266,7 @@ impl FlowSimulation {
             return;
         }
         if parcel.packets > 1 && !class.offload.receives_bursts {
-            let payload = class.payload_bytes();
+            let payload = class.payload_bytes;
             let parcel = *parcel;
             return self.process_parts(&parcel, payload);
         }
@@ -250,7 +278,7 @@ impl FlowSimulation {
             if parcel.packets == 1 {
                 delivered.count(probes, &mut state.record, parcel, has_new_data);
             } else {
-                for part in parcel.split(class.payload_bytes()) {
+                for part in parcel.split(class.payload_bytes) {
                     delivered.count(probes, &mut state.record, &part, has_new_data);
                 }
             }
@@ -532,7 +560,7 @@ impl DeliveredPacket<'_> {
         let Parcel { flow, number, segment: Segment { len: bytes, .. }, .. } = *parcel;
         probes.count_delivery(record, is_new);
         if is_new {
-            let payload = class.payload_bytes();
+            let payload = class.payload_bytes;
             if bytes < payload {
                 probes.count_short_delivery(record, payload - bytes);
             }

@@ -57,7 +57,7 @@ impl FlowSimulation {
 
     /// Bytes of a file.
     fn bytes_of(&self, flow: usize, file: FileSize) -> u64 {
-        let payload = self.classes[self.flows[flow].record.class()].payload_bytes();
+        let payload = self.classes[self.flows[flow].record.class()].payload_bytes;
         u64::from(file.packets) * u64::from(payload) - u64::from(file.lacking)
     }
 
