@@ -52,6 +52,8 @@ pub struct Flight {
     beyond_sacked: u32,
     /// No packet with a lower number waits for retransmission.
     repair_from: u32,
+    /// Number of packets that wait for retransmission: lost, and neither SACKed nor retransmitted.
+    waiting: u32,
     /// Losses not yet reported to the congestion control, if it has loss feedback.
     pub(super) unreported_losses: Option<Vec<DetectedLoss>>,
 }
@@ -86,6 +88,7 @@ impl Flight {
             lost_total: 0,
             beyond_sacked: 0,
             repair_from: 0,
+            waiting: 0,
             unreported_losses: None,
         }
     }
@@ -285,6 +288,19 @@ impl Flight {
         self.sacked -= u32::from(marks.contains_any(PacketMarks::SACKED));
         self.lost -= u32::from(marks.contains_any(PacketMarks::LOST));
         self.retransmitted -= u32::from(marks.contains_any(PacketMarks::RETRANSMITTED));
+        self.waiting -= u32::from(marks.wait_for_retransmission());
+    }
+
+    /// Sets or clears marks of a packet; returns its earlier marks.
+    #[inline]
+    fn set_marks(&mut self, number: u32, marks: PacketMarks, on: bool) -> PacketMarks {
+        let before = self.packet(number).marks;
+        let mut after = before;
+        after.set(marks, on);
+        self.packet_mut(number).marks = after;
+        self.waiting += u32::from(after.wait_for_retransmission());
+        self.waiting -= u32::from(before.wait_for_retransmission());
+        before
     }
 
     /// Links the packets before `number` that are not yet linked.
@@ -362,7 +378,7 @@ impl Flight {
     /// Marks the packet as SACKed.
     #[inline]
     pub fn mark_sacked(&mut self, number: u32) {
-        self.packet_mut(number).marks.set(PacketMarks::SACKED, true);
+        self.set_marks(number, PacketMarks::SACKED, true);
         self.sacked += 1;
         self.beyond_sacked = self.beyond_sacked.max(number + 1);
         self.unlink_from_send_order(number);
@@ -370,26 +386,20 @@ impl Flight {
 
     /// Clears the loss mark.
     pub fn clear_lost_mark(&mut self, number: u32) {
-        let marks = &mut self.packet_mut(number).marks;
-        if marks.contains_any(PacketMarks::LOST) {
-            marks.set(PacketMarks::LOST, false);
-            self.lost -= 1;
-        }
+        let before = self.set_marks(number, PacketMarks::LOST, false);
+        self.lost -= u32::from(before.contains_any(PacketMarks::LOST));
     }
 
     /// Records that no retransmission of the packet is in flight.
     pub fn clear_retransmitted_mark(&mut self, number: u32) {
-        let marks = &mut self.packet_mut(number).marks;
-        if marks.contains_any(PacketMarks::RETRANSMITTED) {
-            marks.set(PacketMarks::RETRANSMITTED, false);
-            self.retransmitted -= 1;
-        }
+        let before = self.set_marks(number, PacketMarks::RETRANSMITTED, false);
+        self.retransmitted -= u32::from(before.contains_any(PacketMarks::RETRANSMITTED));
     }
 
     /// Marks the packet, or its retransmission, as lost; returns false if the packet was already
     /// marked.
     pub fn mark_lost(&mut self, number: u32) -> bool {
-        let marks = &mut self.packet_mut(number).marks;
+        let marks = self.packet(number).marks;
         if marks.contains_any(PacketMarks::SACKED) {
             return false;
         }
@@ -398,11 +408,10 @@ impl Flight {
             return false;
         }
         let first_time = !marks.contains_any(PacketMarks::LOST);
-        marks.set(PacketMarks::LOST, true);
+        self.set_marks(number, PacketMarks::LOST, true);
         // A retransmission of a packet not marked as lost, such as a probe, stays in flight.
         if retransmitted && !first_time {
-            marks.set(PacketMarks::RETRANSMITTED, false);
-            self.retransmitted -= 1;
+            self.clear_retransmitted_mark(number);
         }
         self.lost += u32::from(first_time);
         self.lost_total += 1;
@@ -416,7 +425,7 @@ impl Flight {
     /// Clears all SACK marks: the receiver has discarded its data.
     pub fn clear_all_sacked(&mut self) {
         for number in self.first..self.next {
-            self.packet_mut(number).marks.set(PacketMarks::SACKED, false);
+            self.set_marks(number, PacketMarks::SACKED, false);
         }
         self.sacked = 0;
         self.beyond_sacked = self.first;
@@ -425,7 +434,7 @@ impl Flight {
     /// Clears all loss marks.
     pub fn clear_all_lost(&mut self) {
         for number in self.first..self.next {
-            self.packet_mut(number).marks.set(PacketMarks::LOST, false);
+            self.set_marks(number, PacketMarks::LOST, false);
         }
         self.lost = 0;
         self.repair_from = self.next;
@@ -439,12 +448,13 @@ impl Flight {
     /// First packet that is lost and not yet retransmitted.
     #[inline]
     pub fn next_to_retransmit(&mut self) -> Option<u32> {
+        if self.waiting == 0 {
+            self.repair_from = self.next;
+            return None;
+        }
         let mut number = self.repair_from.max(self.first);
         while number < self.next {
-            let marks = self.packet(number).marks;
-            if marks.contains_any(PacketMarks::LOST)
-                && !marks.contains_any(PacketMarks::SACKED.union(PacketMarks::RETRANSMITTED))
-            {
+            if self.packet(number).marks.wait_for_retransmission() {
                 self.repair_from = number;
                 return Some(number);
             }
@@ -457,12 +467,10 @@ impl Flight {
     /// Records a retransmission.
     pub fn record_retransmission(&mut self, now: Nanos, number: u32) {
         self.unlink_from_send_order(number);
-        let packet = self.packet_mut(number);
-        packet.sent_at = now;
-        let marks = &mut packet.marks;
-        let already = marks.contains_any(PacketMarks::RETRANSMITTED);
-        marks.set(PacketMarks::RETRANSMITTED.union(PacketMarks::EVER_RETRANSMITTED), true);
-        self.retransmitted += u32::from(!already);
+        self.packet_mut(number).sent_at = now;
+        let marks = PacketMarks::RETRANSMITTED.union(PacketMarks::EVER_RETRANSMITTED);
+        let before = self.set_marks(number, marks, true);
+        self.retransmitted += u32::from(!before.contains_any(PacketMarks::RETRANSMITTED));
         self.link_packets_before(self.next);
         self.append_to_send_order(number);
     }

@@ -31,6 +31,13 @@ impl PacketMarks {
         self.0 & marks.0 != 0
     }
 
+    /// Whether the packet waits for retransmission: it is lost, and neither SACKed nor retransmitted.
+    #[inline(always)]
+    #[must_use]
+    pub fn wait_for_retransmission(self) -> bool {
+        self.0 & (Self::SACKED.0 | Self::LOST.0 | Self::RETRANSMITTED.0) == Self::LOST.0
+    }
+
     /// Sets or clears `marks`.
     #[inline(always)]
     pub fn set(&mut self, marks: Self, on: bool) {
