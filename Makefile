@@ -151,7 +151,8 @@ release-check: $(READY) ## Build the files of a release, install them in a clean
 	@$(UV) sync --quiet --frozen --inexact --no-install-project --only-group release
 	@sh .ci/release-check $(BIN)/python $(UV)
 
-peers: ## Install the programs for comparisons (Debian; root or sudo).
+peers: $(READY) ## Install the programs for comparisons (Debian; root or sudo).
+	@$(UV) sync --quiet --frozen --inexact --no-install-project --only-group peers
 	sh .ci/install-peers
 
 clean: ## Remove everything that was built.

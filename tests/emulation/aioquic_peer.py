@@ -1,18 +1,18 @@
 # mypy: ignore-errors
 """Client and server that transfer files with aioquic, for comparisons with the simulation.
 
-Run by a Python that has aioquic: ``aioquic_peer.py server``, and ``aioquic_peer.py client BYTES
-COUNT``, which prints the time of each transfer in seconds as JSON, from the request, which follows
-the handshake, to the last byte.
+``aioquic_peer.py server FOLDER`` reads the certificate in the folder. ``aioquic_peer.py client
+FOLDER HANDSHAKE BYTES COUNT`` prints the times of each transfer in seconds as JSON: from the first
+packet to the end of the handshake, from the request, which follows it, to the last byte, and both.
+HANDSHAKE is ``tls13``, or ``tls13-0rtt`` for requests with the first packet, after a first
+transfer.
 """
 
 import asyncio
-import datetime
 import json
 import os
 import ssl
 import sys
-import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -20,38 +20,8 @@ from typing import Any
 from aioquic.asyncio import QuicConnectionProtocol, connect, serve
 from aioquic.quic.configuration import QuicConfiguration
 from aioquic.quic.events import StreamDataReceived
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
 
 PORT = 4433
-
-
-def write_certificate(folder: Path) -> tuple[Path, Path]:
-    """Write a self-signed certificate and its key; return their paths."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "peer")])
-    now = datetime.datetime.now(datetime.UTC)
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(1)
-        .not_valid_before(now - datetime.timedelta(days=1))
-        .not_valid_after(now + datetime.timedelta(days=10))
-        .sign(key, hashes.SHA256())
-    )
-    paths = folder / "certificate.pem", folder / "key.pem"
-    paths[0].write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
-    paths[1].write_bytes(
-        key.private_bytes(
-            serialization.Encoding.PEM,
-            serialization.PrivateFormat.PKCS8,
-            serialization.NoEncryption(),
-        )
-    )
-    return paths
 
 
 class FileServer(QuicConnectionProtocol):
@@ -63,40 +33,65 @@ class FileServer(QuicConnectionProtocol):
             self.transmit()
 
 
-async def run_server() -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        configuration = QuicConfiguration(is_client=False, alpn_protocols=["peer"])
-        configuration.load_cert_chain(*write_certificate(Path(folder)))
-        await serve("0.0.0.0", PORT, configuration=configuration, create_protocol=FileServer)
-        await asyncio.Event().wait()
+async def run_server(folder: Path) -> None:
+    configuration = QuicConfiguration(is_client=False, alpn_protocols=["peer"])
+    configuration.load_cert_chain(folder / "certificate.pem", folder / "key.pem")
+    tickets: dict[bytes, Any] = {}
+    await serve(
+        "0.0.0.0",
+        PORT,
+        configuration=configuration,
+        create_protocol=FileServer,
+        session_ticket_handler=lambda ticket: tickets.update({ticket.ticket: ticket}),
+        session_ticket_fetcher=tickets.get,
+    )
+    await asyncio.Event().wait()
 
 
-async def fetch(size: int) -> float:
-    """Return the time of a transfer."""
+async def fetch(size: int, ticket: Any, tickets: list[Any]) -> dict[str, float]:
+    """Return the times of a transfer; with a ticket, the request is sent as early data."""
     configuration = QuicConfiguration(is_client=True, alpn_protocols=["peer"])
     configuration.verify_mode = ssl.CERT_NONE
-    async with connect(os.environ["TCPCAST_PEER"], PORT, configuration=configuration) as client:
+    configuration.session_ticket = ticket
+    began = time.monotonic()
+    async with connect(
+        os.environ["TCPCAST_PEER"],
+        PORT,
+        configuration=configuration,
+        session_ticket_handler=tickets.append,
+        wait_connected=ticket is None,
+    ) as client:
+        requested = time.monotonic()
         reader, writer = await client.create_stream()
-        began = time.monotonic()
         writer.write(str(size).encode())
         writer.write_eof()
         received = 0
         while data := await reader.read(1 << 16):
             received += len(data)
+        ended = time.monotonic()
         assert received == size
-        return time.monotonic() - began
+    return {
+        "handshake_s": requested - began,
+        "transfer_s": ended - requested,
+        "total_s": ended - began,
+    }
 
 
-async def run_client(size: int, count: int) -> None:
+async def run_client(handshake: str, size: int, count: int) -> None:
+    tickets: list[Any] = []
+    early = handshake == "tls13-0rtt"
+    if early:
+        await fetch(1, None, tickets)
     times = []
     for _ in range(count):
-        times.append(await fetch(size))
+        times.append(await fetch(size, tickets[-1] if early else None, tickets))
         await asyncio.sleep(0.3)
     print(json.dumps(times))
 
 
 if __name__ == "__main__":
-    if sys.argv[1] == "server":
-        asyncio.run(run_server())
+    role, folder, *rest = sys.argv[1:]
+    if role == "server":
+        asyncio.run(run_server(Path(folder)))
     else:
-        asyncio.run(run_client(int(sys.argv[2]), int(sys.argv[3])))
+        asyncio.run(run_client(rest[0], int(rest[1]), int(rest[2])))

@@ -1,16 +1,19 @@
 """Transfers by implementations of QUIC over the emulated link, beside the simulation.
 
-Prints a table: ``python tests/emulation/quic_peers.py [COUNT]``. The Python with aioquic is that of
-the environment variable ``AIOQUIC_PYTHON``, or the current one.
+Prints tables: ``PYTHONPATH=tests python -m emulation.quic_peers quinn|aioquic [COUNT]``. ``make
+peers`` installs aioquic and builds quinn.
 """
 
 import json
 import math
 import os
+import statistics
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -18,13 +21,18 @@ from typing import Any
 import numpy as np
 import tcpcast
 from tcpcast.scenario import Scenario
-from tcpcast.units import parse_duration
+from tcpcast.units import parse_duration, parse_rate
 
-PEER = Path(__file__).with_name("aioquic_peer.py")
-STACK = "aioquic"
-RATE, BUFFER = "2mbit", "50pkt"
+from emulation.certificate import write_certificate
+
+HERE = Path(__file__).parent
+QUINN = HERE.parents[1] / "target/peers/release/quinn-peer"
+TOLERANCE = {"quinn": 0.05, "aioquic": 0.1}
+"""Share by which times may differ, by implementation."""
 CERTIFICATE = "500B"
-"""Size of the self-signed certificate of the peer, with its chain of one."""
+"""Size of the self-signed certificate of the peers, with its chain of one."""
+PACKET_BYTES = 1228
+"""Bytes of an IP packet of both peers, without path MTU discovery."""
 BUSY = 3
 """Exit code of the link if the machine was too busy for exact times."""
 SIMULATED_TRANSFERS = 400
@@ -32,108 +40,194 @@ SIMULATED_TRANSFERS = 400
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A path and the size of its transfers in bytes."""
+    """A path, and the size of its transfers in bytes."""
 
+    rate: str
     rtt: str
+    buffer: str
     loss: str
     size: int
 
+    @property
+    def is_random(self) -> bool:
+        """Whether the transfers differ."""
+        return self.loss != "0%"
 
-CELLS = [
-    Cell(rtt, loss, size)
-    for rtt, loss, size in product(
-        ("40ms", "100ms", "200ms"), ("0%", "1%", "3%"), (50_000, 200_000)
-    )
+
+_PATHS = [
+    ("100mbit", "20ms", "200pkt"),
+    ("20mbit", "60ms", "100pkt"),
+    ("10mbit", "200ms", "200pkt"),
 ]
+_TRANSFERS = [
+    *(("0%", size) for size in (10_000, 200_000, 2_000_000, 20_000_000)),
+    *(("1%", size) for size in (200_000, 2_000_000)),
+    *(("3%", 200_000), ("5%", 200_000)),
+]
+_SLOW_PATHS = [("2mbit", rtt, "50pkt") for rtt in ("40ms", "100ms", "200ms")]
+_SLOW_TRANSFERS = list(product(("0%", "1%", "3%"), (50_000, 200_000)))
+CELLS = {
+    "quinn": [Cell(*path, *transfer) for path in _PATHS for transfer in _TRANSFERS],
+    # Python is too slow for higher rates.
+    "aioquic": [Cell(*path, *transfer) for path in _SLOW_PATHS for transfer in _SLOW_TRANSFERS],
+}
+"""Cells by implementation."""
 
 
-def find_python() -> str | None:
-    """Return a Python that has aioquic, or None."""
-    python = os.environ.get("AIOQUIC_PYTHON", sys.executable)
-    has_aioquic = subprocess.run([python, "-c", "import aioquic"], capture_output=True, check=False)
-    return python if has_aioquic.returncode == 0 else None
+@dataclass(frozen=True, slots=True)
+class Transfers:
+    """Times of transfers in seconds, and packets that the server sent and declared lost."""
+
+    handshake_s: Sequence[float]
+    transfer_s: Sequence[float]
+    total_s: Sequence[float]
+    packets: tuple[int, int] | None = None
 
 
-def measure(python: str, cell: Cell, count: int) -> list[float]:
-    """Return the times of transfers over the emulated link in seconds."""
+def find_peer(name: str) -> list[str] | None:
+    """Return the command of a peer, or None if it is not installed."""
+    if name == "quinn":
+        return [str(QUINN)] if QUINN.exists() else None
+    return [sys.executable, str(HERE / "aioquic_peer.py")] if find_spec("aioquic") else None
+
+
+def measure(peer: list[str], cell: Cell, count: int, handshake: str = "tls13") -> Transfers:
+    """Return the times of transfers over the emulated link."""
     with tempfile.TemporaryDirectory() as folder:
-        times = Path(folder) / "times.json"
+        write_certificate(Path(folder))
+        times, packets = Path(folder) / "times.json", Path(folder) / "packets"
+        program = " ".join(peer)
         command = [
-            *(sys.executable, "-m", "tcpcast", "link", "--rtt", cell.rtt, "--rate", RATE),
-            *("--buffer", BUFFER, "--loss", cell.loss, "--sender", "far"),
-            *("--server-command", f"{python} {PEER} server", "--"),
-            f"sleep 1.5; {python} {PEER} client {cell.size} {count} > {times}",
+            *(sys.executable, "-m", "tcpcast", "link", "--rtt", cell.rtt, "--rate", cell.rate),
+            *("--buffer", cell.buffer, "--loss", cell.loss, "--sender", "far"),
+            *("--server-command", f"{program} server {folder}", "--"),
+            f"sleep 1.5; {program} client {folder} {handshake} {cell.size} {count} > {times}; "
+            "sleep 1",
         ]
-        status = subprocess.run(command, capture_output=True, check=False, timeout=300).returncode
-        if status not in (0, BUSY):
-            raise RuntimeError(f"the link ended with status {status}")
-        return list(json.loads(times.read_text(encoding="utf-8")))
+        done = subprocess.run(command, capture_output=True, check=False, timeout=3600, text=True)
+        if done.returncode not in (0, BUSY) or not times.read_text(encoding="utf-8"):
+            raise RuntimeError(f"the link ended with status {done.returncode}: {done.stderr}")
+        rows = json.loads(times.read_text(encoding="utf-8"))
+        counted = None
+        if packets.exists():
+            lines = packets.read_text(encoding="utf-8").splitlines()
+            sent, lost = np.array([[int(cell) for cell in line.split()] for line in lines]).sum(0)
+            counted = int(sent), int(lost)
+        times_s = {
+            key: [row[key] for row in rows] for key in ("handshake_s", "transfer_s", "total_s")
+        }
+        return Transfers(**times_s, packets=counted)
 
 
-def simulate(cell: Cell) -> float:
-    """Return the mean simulated time from the request to the last byte in seconds.
+@dataclass(frozen=True, slots=True)
+class Simulated:
+    """Mean simulated times in seconds, and the share of packets that were declared lost."""
 
-    A transfer of one packet without loss takes the handshake and one round trip.
+    handshake_s: float
+    transfer_s: float
+    total_s: float
+    lost: float
+
+
+def simulate(stack: str, cell: Cell, handshake: str = "tls13") -> Simulated:
+    """Return the simulated times.
+
+    A request takes half of a round trip of small packets. A transfer of one byte without loss takes
+    the handshake and one round trip of small packets.
     """
-    one = _simulate_total(Cell(cell.rtt, "0%", 1))
-    return _simulate_total(cell) - one + float(parse_duration(cell.rtt))
+    packet_s = 8 * PACKET_BYTES / float(parse_rate(cell.rate))
+    small_rtt_s = float(parse_duration(cell.rtt)) - packet_s
+    one = _simulate_metrics(stack, replace(cell, loss="0%", size=1), handshake)
+    metrics = _simulate_metrics(stack, cell, handshake)
+    return Simulated(
+        handshake_s=one["total_time_s"] - small_rtt_s,
+        transfer_s=small_rtt_s / 2 + metrics["delivery_time_s"],
+        total_s=metrics["total_time_s"],
+        lost=metrics["retransmit_ratio"],
+    )
 
 
-def _simulate_total(cell: Cell) -> float:
+def _simulate_metrics(stack: str, cell: Cell, handshake: str) -> dict[str, float]:
     tables: dict[str, Any] = {
         "network": {
             "rtt": cell.rtt,
-            "packet": "1228B",
+            "packet": f"{PACKET_BYTES}B",
             "ack": "63B",
-            "bottleneck": {"rate": RATE, "buffer": BUFFER, "loss": cell.loss},
+            "bottleneck": {"rate": cell.rate, "buffer": cell.buffer, "loss": cell.loss},
         },
         "traffic": {
             "kind": "transfers",
             "size": f"{cell.size}B",
-            "count": 1 if cell.loss == "0%" else SIMULATED_TRANSFERS,
+            "count": SIMULATED_TRANSFERS if cell.is_random else 1,
         },
-        "tcp": {"stack": STACK, "certificate": CERTIFICATE},
+        "tcp": {
+            "stack": stack,
+            "handshake": handshake,
+            **({"certificate": CERTIFICATE} if handshake == "tls13" else {}),
+        },
     }
     (answer,) = tcpcast.run(Scenario.from_dict(tables), ["packet"])
-    return float(answer.metrics["total_time_s"].value)
+    return {name: float(estimate.value) for name, estimate in answer.metrics.items()}
 
 
-def interval(times: list[float]) -> float:
+def interval(times: Sequence[float]) -> float:
     """Return half the 95 % confidence interval of the mean."""
     return 1.96 * float(np.std(times, ddof=1)) / math.sqrt(len(times))
 
 
-def typical(cell: Cell, times: list[float]) -> float:
-    """Return the mean time; without random loss the shortest, as the machine only adds time."""
-    return min(times) if cell.loss == "0%" else float(np.mean(np.asarray(times)))
+def typical(cell: Cell, times: Sequence[float]) -> float:
+    """Return the mean time; without random loss the shortest, as a busy machine only adds time."""
+    return statistics.fmean(times) if cell.is_random else min(times)
 
 
-def is_within(cell: Cell, times: list[float], simulated: float, share: float) -> bool:
+def is_within(cell: Cell, real: Transfers, simulated: Simulated, share: float) -> bool:
     """Return True if the simulated time differs by at most a share, or the interval."""
-    time, random = typical(cell, times), 0.0 if cell.loss == "0%" else interval(times)
-    return abs(simulated - time) <= max(share * time, random)
+    time, half = typical(cell, real.transfer_s), interval(real.transfer_s) if cell.is_random else 0
+    return abs(simulated.transfer_s - time) <= max(share * time, half)
 
 
-def main(count: int) -> None:
-    """Print the table."""
-    python = find_python()
-    if python is None:
-        sys.exit("aioquic is missing; use AIOQUIC_PYTHON to name a Python that has it")
-    print("| RTT | loss | size | shortest | mean | simulated | difference |")
+def print_handshakes(name: str, peer: list[str], count: int) -> None:
+    """Print the times of handshakes, and the time of a file with early data."""
+    print("\n| RTT | handshake | simulated | 1 kB with 0-RTT | simulated | saved | simulated |")
     print("| --- | --- | --- | --- | --- | --- | --- |")
+    for path in dict.fromkeys((cell.rate, cell.rtt, cell.buffer) for cell in CELLS[name]):
+        cell = Cell(*path, "0%", 1_000)
+        full, early = (measure(peer, cell, count, h) for h in ("tls13", "tls13-0rtt"))
+        expected, expected_early = (simulate(name, cell, h) for h in ("tls13", "tls13-0rtt"))
+        pairs = [
+            (min(full.handshake_s), expected.handshake_s),
+            (min(early.total_s), expected_early.total_s),
+            (min(full.total_s) - min(early.total_s), expected.total_s - expected_early.total_s),
+        ]
+        times = [f"{1e3 * time:.1f} ms" for pair in pairs for time in pair]
+        print(f"| {cell.rtt} | {' | '.join(times)} |", flush=True)
+
+
+def main(name: str, count: int) -> None:
+    """Print the tables of an implementation."""
+    peer = find_peer(name)
+    if peer is None:
+        sys.exit(f"{name} is not installed; run `make peers`")
+    print("| path | loss | size | measured | simulated | difference | lost | simulated | load |")
+    print("| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
     within = 0
-    for cell in CELLS:
-        times, simulated = measure(python, cell, count), simulate(cell)
-        within += is_within(cell, times, simulated, 0.1)
-        mean = f"{1e3 * float(np.mean(times)):.0f} ms (± {1e3 * interval(times):.0f})"
+    for cell in CELLS[name]:
+        real, simulated = measure(peer, cell, count), simulate(name, cell)
+        within += is_within(cell, real, simulated, TOLERANCE[name])
+        time, expected = typical(cell, real.transfer_s), simulated.transfer_s
+        half = f" (± {1e3 * interval(real.transfer_s):.0f})" if cell.is_random else ""
+        lost = "" if real.packets is None else f"{100 * real.packets[1] / real.packets[0]:.1f} %"
         print(
-            f"| {cell.rtt} | {cell.loss} | {cell.size // 1000} kB | {1e3 * min(times):.0f} ms "
-            f"| {mean} | {1e3 * simulated:.0f} ms "
-            f"| {100 * (simulated / typical(cell, times) - 1):+.0f} % |",
+            f"| {cell.rate}, {cell.rtt} | {cell.loss} | {cell.size // 1000} kB "
+            f"| {1e3 * time:.0f} ms{half} | {1e3 * expected:.0f} ms "
+            f"| {100 * (expected / time - 1):+.0f} % | {lost} "
+            f"| {100 * simulated.lost:.1f} % | {os.getloadavg()[0]:.0f} |",
             flush=True,
         )
-    print(f"\n{within} of {len(CELLS)} within 10 % or the interval")
+    share = f"{100 * TOLERANCE[name]:.0f} %"
+    print(f"\n{within} of {len(CELLS[name])} within {share} or the interval")
+    print_handshakes(name, peer, count)
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 10)
+    main(sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 10)
