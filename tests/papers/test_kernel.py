@@ -12,17 +12,15 @@ from tcpcast.answer import Answer, Metric
 from tcpcast.cli import main
 from tcpcast.errors import ScenarioError
 from tcpcast.scenario import Scenario
-from tcpcast_papers.kernel import (
-    agreement,
-    cells,
-    comparison,
-    measurement_files,
-    second_series,
-)
+from tcpcast_papers.kernel import agreement, cells, comparison
 from tcpcast_papers.kernel import sections as kernel_sections
 from tcpcast_papers.kernel.cells import Cell, FlowGroup, Measured
 from tcpcast_papers.kernel.runs import QUICK, CellJob, CellResult, KernelRuns, SampleSizes
 from tcpcast_papers.kernel.scenarios import scenario_tables
+
+from benches.kernel_series import pooling, second_series
+from benches.kernel_series.files import read_original_files
+from benches.measured import write_cells
 
 Capture = pytest.CaptureFixture[str]
 
@@ -42,13 +40,13 @@ def test_interval_over_runs_uses_t_distribution() -> None:
 
 
 def test_interval_of_counts_uses_poisson() -> None:
-    result = cells.mean_count([95.0, 105.0, 100.0, 100.0])
+    result = pooling.mean_count([95.0, 105.0, 100.0, 100.0])
     assert result.mean == 100
     assert result.half_width == pytest.approx(1.96 * 20 / 4)
 
 
 def test_interval_of_percentile_uses_order_statistics() -> None:
-    result = cells.percentile_with_interval([float(index) for index in range(1, 601)], 0.99)
+    result = pooling.percentile_with_interval([float(index) for index in range(1, 601)], 0.99)
     assert result.mean == 594
     assert 3 <= result.half_width <= 6
 
@@ -78,7 +76,7 @@ def test_bbr_rate_agrees_with_kernel_at_10_percent_loss() -> None:
 def test_written_cells_read_back_unchanged() -> None:
     stream = io.StringIO()
     every = cells.packaged_cells()
-    cells.write_cells(every, stream)
+    write_cells(every, stream)
     stream.seek(0)
     again = cells.read_cells(stream)
     assert again == every
@@ -155,13 +153,15 @@ def test_usable_pools_runs_like_the_measurements(clocks: str, left: int) -> None
 
 @pytest.fixture
 def measurements(tmp_path: Path) -> Path:
-    """Return a folder with the lines of two small transfers."""
+    """Return a folder with original lines of small transfers, and their table."""
     folder = tmp_path / "measured"
     folder.mkdir()
     head = "cell,random_loss_prob,size_segs_count,xfer_from_accept_s,total_from_connect_s"
     name = "F5|cubic|20M|60ms|p0|20segs"
     lines = [f"{name},0.0,20,{0.0970 + index * 1e-6:.6f},0.1875" for index in range(50)]
     (folder / "F5_short_transfers.csv").write_text("\n".join([head, *lines]) + "\n")
+    with (folder / cells.TABLE_NAME).open("w") as table:
+        write_cells(read_original_files([folder]), table)
     return folder
 
 
@@ -186,7 +186,7 @@ def test_command_simulates_measurements_of_a_folder(
 def test_folder_without_measurements_is_rejected(tmp_path: Path, capsys: Capture) -> None:
     command = ["reproduce", "kernel", "--measurements", str(tmp_path)]
     assert main(command) == 2
-    assert "no measurement files; pass a folder" in capsys.readouterr().err
+    assert "no measured.csv; use a folder with a table" in capsys.readouterr().err
 
 
 def test_other_papers_reject_measurements(tmp_path: Path, capsys: Capture) -> None:
@@ -198,7 +198,16 @@ def test_missing_column_names_the_file(measurements: Path) -> None:
     path = measurements / "F5_short_transfers.csv"
     path.write_text(path.read_text().replace("xfer_from_accept_s", "other"))
     with pytest.raises(ScenarioError, match=r"F5_short_transfers.csv has no column or value"):
-        measurement_files.read_cells_in_folders([measurements])
+        read_original_files([measurements])
+    table = measurements / cells.TABLE_NAME
+    whole = table.read_text()
+    for text, message in (
+        (whole.replace("half_width", "other"), "measured.csv: no column half_width"),
+        (whole.replace("0.097", "many", 1), "measured.csv: could not convert"),
+    ):
+        table.write_text(text)
+        with pytest.raises(ScenarioError, match=message):
+            cells.read_cells_in_folders([measurements])
 
 
 def test_page_summary_agrees_with_the_data_file() -> None:

@@ -1,8 +1,7 @@
 """Measurements of a real kernel, Linux 6.18 over an emulated link, compared with simulation.
 
-``cells`` holds the measurements as data, one cell per set of conditions; ``first_series`` and
-``second_series`` parse their original files (``measurement_files``). ``scenarios`` converts cells
-to scenarios of engine ``packet``, ``agreement`` defines tolerances, and ``runs`` simulates.
+``cells`` holds the measurements as data, one cell per set of conditions. ``scenarios`` converts
+cells to scenarios of engine ``packet``, ``agreement`` defines tolerances, and ``runs`` simulates.
 ``comparison`` and ``models`` compare simulator and formulas with the kernel, and ``sections``
 formats the results.
 """

@@ -1,9 +1,8 @@
 """Cells of the measurements: a path, its flows, and the results of the kernel.
 
 A cell combines all runs under the same conditions. A measured quantity is a mean over the runs with
-half the width of its 95 % interval: from the t distribution over runs, from order statistics for
-percentiles, from the Poisson distribution for counts. The packaged table (``data/measured.csv``)
-has one line per cell and quantity; :mod:`.measurement_files` creates it from the original files.
+half the width of its 95 % interval. A table of cells, such as the packaged ``data/measured.csv``,
+has one line per cell and quantity.
 """
 
 from __future__ import annotations
@@ -15,12 +14,12 @@ from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from scipy.stats import binom
 from scipy.stats import t as student
-from tcpcast.errors import DomainError
+from tcpcast.errors import DomainError, ScenarioError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Sequence
+    from pathlib import Path
     from typing import IO
 
 PACKAGE = "tcpcast_papers.kernel"
@@ -145,11 +144,11 @@ class Cell:
         return sum(group.count for group in self.groups)
 
 
-_CONDITION_COLUMNS = tuple(
+CONDITION_COLUMNS = tuple(
     each for each in Cell.__dataclass_fields__ if each not in {"groups", "measured"}
 )
-_COLUMNS = (*_CONDITION_COLUMNS, "groups", "quantity", "mean", "half_width", "runs")
-_JSON_COLUMNS = {"traffic", "tcp"}
+COLUMNS = (*CONDITION_COLUMNS, "groups", "quantity", "mean", "half_width", "runs")
+JSON_COLUMNS = {"traffic", "tcp"}
 
 
 def mean_over_runs(values: Sequence[float]) -> Measured:
@@ -163,74 +162,50 @@ def mean_over_runs(values: Sequence[float]) -> Measured:
     return Measured(mean, half, count)
 
 
-def mean_count(values: Sequence[float]) -> Measured:
-    """Return the mean of counts of independent runs; their sum has a Poisson distribution."""
-    total, count = math.fsum(values), len(values)
-    return Measured(total / count, 1.96 * math.sqrt(max(total, 1.0)) / count, count)
-
-
-def mean_of_column(runs: Sequence[Mapping[str, Any]], column: str, scale: float = 1.0) -> Measured:
-    """Return the mean of a column over the runs of a cell, multiplied by ``scale``."""
-    return mean_over_runs([scale * float(run[column]) for run in runs])
-
-
-def ratio_of_sums(runs: Sequence[Mapping[str, Any]], column: str, of: str) -> Measured:
-    """Return the ratio of the sums of two columns over the runs of a cell.
-
-    The mean of the runs' ratios would be larger, because runs with few packets have many losses.
-    """
-    each = mean_over_runs([float(run[column]) / float(run[of]) for run in runs])
-    total = math.fsum(float(run[column]) for run in runs) / math.fsum(
-        float(run[of]) for run in runs
-    )
-    return replace(each, mean=total)
-
-
-def mean_count_of_column(runs: Sequence[Mapping[str, Any]], column: str) -> Measured:
-    """Return the mean of a column of counts over the runs of a cell."""
-    return mean_count([float(run[column]) for run in runs])
-
-
-def percentile_with_interval(values: Sequence[float], share: float) -> Measured:
-    """Return a percentile of single observations, with an interval from order statistics."""
-    ordered, count = sorted(values), len(values)
-    low, high = (int(binom.ppf(each, count, share)) for each in (0.025, 0.975))
-    last = count - 1
-    ends = ordered[min(max(low - 1, 0), last)], ordered[min(high, last)]
-    middle = ordered[min(math.ceil(share * count) - 1, last)]
-    return Measured(middle, max(ends[1] - middle, middle - ends[0]), count)
-
-
 def packaged_cells() -> tuple[Cell, ...]:
     """Return the cells of the packaged table."""
     with files(PACKAGE).joinpath("data", TABLE_NAME).open(encoding="utf-8") as stream:
         return read_cells(stream)
 
 
-def write_cells(cells: Iterable[Cell], stream: IO[str]) -> None:
-    """Write cells as a table with one line per quantity."""
-    out = csv.DictWriter(stream, _COLUMNS, lineterminator="\n")
-    out.writeheader()
-    for cell in cells:
-        conditions = {each: _cell_text(each, getattr(cell, each)) for each in _CONDITION_COLUMNS}
-        conditions["groups"] = " ".join(group.text for group in cell.groups)
-        for quantity, result in cell.measured.items():
-            figures = {"mean": f"{result.mean:.7g}", "half_width": f"{result.half_width:.3g}"}
-            out.writerow(conditions | {"quantity": quantity, "runs": result.runs} | figures)
+def read_cells_in_folders(folders: Sequence[Path]) -> tuple[Cell, ...]:
+    """Return the cells of the tables in folders.
+
+    Raises
+    ------
+    ScenarioError
+        A folder has no table, or a table lacks a column or has a value that cannot be read.
+    """
+    result: list[Cell] = []
+    for folder in folders:
+        path = folder / TABLE_NAME
+        try:
+            with path.open(encoding="utf-8", newline="") as stream:
+                result += read_cells(stream)
+        except FileNotFoundError:
+            raise ScenarioError(
+                f"--measurements {folder}: no {TABLE_NAME}; use a folder with a table like the "
+                f"packaged {TABLE_NAME}"
+            ) from None
+        except ValueError as error:
+            raise ScenarioError(f"--measurements: {path}: {error}") from None
+    return tuple(result)
 
 
 def read_cells(stream: IO[str]) -> tuple[Cell, ...]:
-    """Read a table that :func:`write_cells` has written.
+    """Read a table of cells.
 
     Raises
     ------
     DomainError
         A column is missing.
+    ValueError
+        A value is not a number.
     """
     table = csv.DictReader(stream)
-    missing = set(_COLUMNS) - set(table.fieldnames or ())
+    missing = set(COLUMNS) - set(table.fieldnames or ())
     if missing:
-        raise DomainError(f"{TABLE_NAME}: no column {', '.join(sorted(missing))}")
+        raise DomainError(f"no column {', '.join(sorted(missing))}")
     result: dict[tuple[str, str], Cell] = {}
     for line in table:
         cell = result.setdefault((line["series"], line["name"]), _cell_of_line(line))
@@ -243,7 +218,7 @@ def read_cells(stream: IO[str]) -> tuple[Cell, ...]:
 def _cell_of_line(line: dict[str, str]) -> Cell:
     plain = Cell(line["series"], line["name"], line["kind"], _parse_groups(line["groups"]), 0.0)
     given: dict[str, Any] = {
-        each: _parse_cell(each, line[each], getattr(plain, each)) for each in _CONDITION_COLUMNS
+        each: _parse_cell(each, line[each], getattr(plain, each)) for each in CONDITION_COLUMNS
     }
     return replace(plain, **given, measured={})
 
@@ -257,16 +232,8 @@ def _parse_groups(text: str) -> tuple[FlowGroup, ...]:
     return tuple(result)
 
 
-def _cell_text(name: str, value: object) -> str:
-    if name in _JSON_COLUMNS:
-        return json.dumps(dict(value)) if value else ""  # type: ignore[call-overload]
-    if isinstance(value, bool):
-        return "1" if value else ""
-    return f"{value:.12g}" if isinstance(value, float) else str(value)
-
-
 def _parse_cell(name: str, text: str, like: object) -> object:
-    if name in _JSON_COLUMNS:
+    if name in JSON_COLUMNS:
         return tuple(json.loads(text).items()) if text else ()
     if isinstance(like, bool):
         return text == "1"

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from tcpcast import output as files
 from tcpcast.errors import MachineError
 
-from tcpcast_papers.kernel import measurement_files, sections
-from tcpcast_papers.kernel.cells import packaged_cells
+from tcpcast_papers.kernel import sections
+from tcpcast_papers.kernel.cells import packaged_cells, read_cells_in_folders
 from tcpcast_papers.kernel.comparison import COLUMNS, compare_cells, csv_text
 from tcpcast_papers.kernel.networks import NETWORKS
 from tcpcast_papers.kernel.runs import QUICK, WHOLE, KernelRuns, SampleSizes
@@ -108,19 +108,17 @@ def reproduce(  # noqa: PLR0913 - those of every paper, and the measurements
     output, quick, progress, threads, force, scenarios, cell
         As for :meth:`tcpcast_papers.runner.Paper.reproduce`.
     measurements
-        Folders with original files of measurements (:mod:`.measurement_files`); default: the
-        packaged measurements.
+        Folders, each with a table ``measured.csv`` of other measurements; default: the packaged
+        table.
 
     Raises
     ------
     ScenarioError
-        A folder has no measurements, or a file is incomplete.
+        A folder has no table, or a table is incomplete.
     TcpcastError
         As for :meth:`tcpcast_papers.runner.Paper.reproduce`.
     """
-    cells = (
-        measurement_files.read_cells_in_folders(measurements) if measurements else packaged_cells()
-    )
+    cells = read_cells_in_folders(measurements) if measurements else packaged_cells()
     if not cell:
         files.check_folder_is_writable(output)
         files.check_file_is_writable(output / DATA_FILE_NAME, kind=DATA_KIND, force=force)

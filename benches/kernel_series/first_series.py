@@ -17,9 +17,12 @@ from tcpcast_papers.kernel.cells import (
     Cell,
     FlowGroup,
     Measured,
+    mean_over_runs,
+)
+
+from benches.kernel_series.pooling import (
     mean_count_of_column,
     mean_of_column,
-    mean_over_runs,
     ratio_of_sums,
 )
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tcpcast.errors import ScenarioError
 
-from tcpcast_papers.kernel import first_series, second_series
+from benches.kernel_series import first_series, second_series
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 READERS = first_series.READERS | second_series.READERS
 
 
-def read_cells_in_folders(folders: Sequence[Path]) -> tuple[Cell, ...]:
+def read_original_files(folders: Sequence[Path]) -> tuple[Cell, ...]:
     """Return the cells of all measurement files in folders, or in their direct subfolders.
 
     Parameters
@@ -38,9 +38,7 @@ def read_cells_in_folders(folders: Sequence[Path]) -> tuple[Cell, ...]:
         ]
         if not paths:
             names = ", ".join(READERS)
-            raise ScenarioError(
-                f"--measurements {folder}: no measurement files; pass a folder with any of {names}"
-            )
+            raise ScenarioError(f"{folder}: no measurement files; use a folder with any of {names}")
         for path in paths:
             result += _read_file(path)
     return tuple(result)
@@ -52,6 +50,6 @@ def _read_file(path: Path) -> list[Cell]:
         with path.open(encoding="utf-8", newline="") as stream:
             return list(cells(series, list(csv.DictReader(stream))))
     except KeyError as missing:
-        raise ScenarioError(f"--measurements: {path} has no column or value {missing}") from None
+        raise ScenarioError(f"{path} has no column or value {missing}") from None
     except ValueError as error:
-        raise ScenarioError(f"--measurements: {path}: {error}") from None
+        raise ScenarioError(f"{path}: {error}") from None
