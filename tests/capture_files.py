@@ -7,9 +7,10 @@ from tcpcast.captures import Capture, trace
 from tcpcast.errors import CaptureError
 
 ROOT = Path(__file__).parents[1]
+SHARED = [parent / "shared" / "captures" for parent in ROOT.parents]
 FOLDERS = [
     ROOT / "crates" / "trace" / "tests" / "data",
-    *(parent / "shared" / "captures" for parent in ROOT.parents),
+    *[folder for folder in SHARED if folder.is_dir()][:1],
 ]
 SUFFIXES = (".pcap", ".pcapng", ".gz", ".zst")
 CAPTURES = [
