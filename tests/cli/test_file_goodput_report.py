@@ -4,12 +4,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from goodput_counts import count_goodputs
 from tcpcast.answer import Answer
 from tcpcast.cli import main
 from tcpcast.compare import compare_all, compare_goodput_percentiles
 from tcpcast.engines.packet.file_goodputs import (
     GoodputCounts,
-    count_goodputs,
     estimate_goodput_quantiles,
     exceeded_goodput_table,
     goodput_tail_table,

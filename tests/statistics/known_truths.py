@@ -11,9 +11,10 @@ from itertools import accumulate
 from typing import Protocol
 
 import numpy as np
+from goodput_counts import count_goodputs
 from numpy.typing import NDArray
 from scipy.special import ndtri
-from tcpcast.engines.packet.file_goodputs import GoodputCounts, count_goodputs
+from tcpcast.engines.packet.file_goodputs import GoodputCounts
 from tcpcast.quantiles import estimate_exceeded_value
 from tcpcast.statistics import Estimate, estimate_ratio, required_run_length, split_units
 

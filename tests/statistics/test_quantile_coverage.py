@@ -4,9 +4,10 @@ import math
 
 import numpy as np
 import pytest
+from goodput_counts import count_goodputs
 from known_truths import RUNS, SHARES, coverage_of_files
 from numpy.typing import ArrayLike
-from tcpcast.engines.packet.file_goodputs import BUCKET_COUNT, bucket_edges_bps, count_goodputs
+from tcpcast.engines.packet.file_goodputs import BUCKET_COUNT, bucket_edges_bps
 from tcpcast.errors import DomainError
 from tcpcast.quantiles import estimate_exceeded_value, tail_shares
 

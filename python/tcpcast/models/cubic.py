@@ -27,11 +27,6 @@ CUBIC_C = 0.4
 CUBIC_BETA = 0.7
 """beta_cubic of RFC 9438 (section 4.6)."""
 
-RANDOM_LOSS_FACTOR = 1.13
-"""Rate of the cubic window function at random losses, relative to its rate at periodic losses,
-which RFC 9438 (section 5) assumes. With fast convergence. The ratio does not depend on loss and
-RTT; see tests/agreement/test_cubic_random_losses.py."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CubicResponse:

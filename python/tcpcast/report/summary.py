@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tcpcast import units
-from tcpcast.answer import Note, texts_to_notes, warning_severity
+from tcpcast.answer import Note, texts_to_notes
 from tcpcast.compare import packets_text
 from tcpcast.readable_units import count_text
 from tcpcast.report.quantity import amount_text, three_digit_text
@@ -15,7 +15,7 @@ from tcpcast.scenario.rate import TokenBucket
 from tcpcast.scenario.return_path import RETURN
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
 
     from tcpcast.answer import Answer
     from tcpcast.scenario import Population, Scenario, Transfers
@@ -63,12 +63,6 @@ def describe_scenario(scenario: Scenario) -> str:
     parts += [*_cross_traffic_rates(scenario), *_jitter_and_return_path_texts(scenario.network)]
     stacks = dict.fromkeys(people.tcp.stack for people in scenario.populations)
     return ", ".join([*parts, " and ".join(stacks)])
-
-
-def worst_warnings(warnings: Iterable[Note], metrics: Collection[str]) -> list[Note]:
-    """Return the most severe warnings about these metrics, in descending order of severity."""
-    about = (note.limited_to(metrics) for note in dict.fromkeys(warnings))
-    return sorted(filter(None, about), key=warning_severity)[:MAX_WARNINGS]
 
 
 def caveats_of_scenario_and_answers(

@@ -14,8 +14,6 @@ from tcpcast.engines.table_columns import concatenate_tables, estimate_part_colu
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from numpy.typing import ArrayLike
-
     from tcpcast.array_types import Floats, Table
     from tcpcast.engines.packet.counters import SlotCounts, Snapshot
     from tcpcast.scenario import Scenario
@@ -66,28 +64,6 @@ class GoodputCounts:
         whole = np.zeros(BUCKET_COUNT)
         whole[self.first : self.first + self.counts.shape[1]] = self.counts.sum(axis=0)
         return whole
-
-
-def count_goodputs(units: Sequence[ArrayLike], *, replications: int = 1) -> GoodputCounts:
-    """Count goodputs given individually.
-
-    Parameters
-    ----------
-    units
-        The goodputs of each unit, bit/s, above 0. Values outside the range of
-        :func:`bucket_edges_bps` count in the first or last bucket.
-    replications
-        Number of replications of the units, each with the same number of units.
-    """
-    edges = bucket_edges_bps()
-    buckets = [
-        np.clip(np.searchsorted(edges, values, side="right") - 1, 0, BUCKET_COUNT - 1)
-        for values in units
-    ]
-    first = min((int(bucket.min()) for bucket in buckets if bucket.size), default=0)
-    last = max((int(bucket.max()) for bucket in buckets if bucket.size), default=0)
-    rows = [np.bincount(bucket - first, minlength=last - first + 1) for bucket in buckets]
-    return GoodputCounts(first, np.array(rows, dtype=np.float64), replications)
 
 
 def estimate_goodput_quantiles(
