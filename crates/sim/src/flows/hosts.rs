@@ -361,9 +361,6 @@ impl FlowSimulation {
     fn process_drops(&mut self) {
         let mut dropped = std::mem::take(&mut self.wire.dropped);
         for DroppedParcel { at, parcel, cause, is_headline, is_own } in dropped.drain(..) {
-            if !parcel.is_data {
-                continue;
-            }
             let probes = &mut self.wire.probes;
             let Parcel { flow, connection, number: first, packets, .. } = parcel;
             let state = &mut self.flows[flow as usize];

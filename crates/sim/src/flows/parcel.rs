@@ -62,6 +62,8 @@ pub(crate) struct Parcel {
     pub is_copy: bool,
     /// Whether the host of the receiver delays the packet.
     pub is_delayed: bool,
+    /// Next unused slot.
+    pub next_unused: u32,
 }
 
 /// Codepoint of a segment in a packet with this ECN field.
@@ -90,7 +92,10 @@ pub(crate) fn ecn_of(codepoint: EcnCodepoint) -> Ecn {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Parcels {
     slots: Vec<Parcel>,
-    free: Vec<u32>,
+    /// First unused slot; the number of slots if there is none.
+    unused: u32,
+    /// Number of used slots.
+    used: u64,
     /// Datagrams of QUIC by the index of their parcel.
     datagrams: Vec<Datagram>,
 }
@@ -99,14 +104,14 @@ impl Parcels {
     /// Returns the index of a new parcel, and the parcel to be filled in: it contains an earlier one.
     #[inline(always)]
     pub fn add(&mut self) -> (u32, &mut Parcel) {
-        let index = self.free.pop().unwrap_or_else(|| self.add_slot());
-        (index, &mut self.slots[index as usize])
-    }
-
-    #[cold]
-    fn add_slot(&mut self) -> u32 {
-        self.slots.push(Parcel::default());
-        (self.slots.len() - 1) as u32
+        let index = self.unused;
+        if index as usize >= self.slots.len() {
+            self.slots.push(Parcel { next_unused: index + 1, ..Parcel::default() });
+        }
+        let parcel = &mut self.slots[index as usize];
+        self.unused = parcel.next_unused;
+        self.used += 1;
+        (index, parcel)
     }
 
     /// A parcel in the network.
@@ -134,15 +139,16 @@ impl Parcels {
     /// parcel, if it was ever of QUIC.
     #[inline(always)]
     pub fn remove(&mut self, index: u32, ecn: Ecn) -> (&Parcel, Option<&Datagram>) {
-        self.free.push(index);
         let parcel = &mut self.slots[index as usize];
+        parcel.next_unused = std::mem::replace(&mut self.unused, index);
+        self.used -= 1;
         parcel.segment.ecn = codepoint_of(ecn);
         (parcel, self.datagrams.get(index as usize))
     }
 
     /// Number of packets in the network.
     pub fn len(&self) -> u64 {
-        (self.slots.len() - self.free.len()) as u64
+        self.used
     }
 }
 

@@ -65,7 +65,7 @@ pub(crate) struct FlowHeader {
     pub dscp: u8,
 }
 
-/// A dropped packet.
+/// A dropped packet of data.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DroppedParcel {
     pub at: Nanos,
@@ -202,12 +202,15 @@ impl NetworkObserver<u32> for Wire {
 
     fn on_dropped(&mut self, now: Nanos, link: LinkId, index: u32, cause: DropCause) {
         let LinkRole { is_headline, is_own, .. } = *self.role(link);
-        let parcel = *self.parcels.remove(index, Ecn::NotEct).0;
+        let (parcel, _) = self.parcels.remove(index, Ecn::NotEct);
         if parcel.content == ParcelContent::Cross {
             let stream = parcel.number as usize;
             return self.probes.cross.count_event(stream, CrossPacketEvent::Dropped);
         }
-        self.dropped.push(DroppedParcel { at: now, parcel, cause, is_headline, is_own });
+        if parcel.is_data {
+            let parcel = *parcel;
+            self.dropped.push(DroppedParcel { at: now, parcel, cause, is_headline, is_own });
+        }
     }
 
     #[inline(always)]
@@ -240,6 +243,12 @@ impl NetworkObserver<u32> for Wire {
         } else if role.is_headline {
             self.leave_headline(role, *parcel, service);
         }
+    }
+
+    #[inline(always)]
+    fn on_passed(&mut self, _: Nanos, at: Passage, parcel: &u32, service: &Service, _: Nanos) {
+        // The headline link counts its queue, so packets never pass it at once.
+        self.on_served(at, parcel, service);
     }
 
     #[inline(always)]

@@ -29,6 +29,8 @@ const BUCKETS_PER_OCTAVE: usize = 1 << BUCKET_BITS;
 /// Number of buckets: up to 2^41 ns, 37 minutes; longer times count in the last bucket.
 const BUCKETS: usize = (41 - BUCKET_BITS as usize + 1) * BUCKETS_PER_OCTAVE;
 
+const WORD_BITS: usize = u64::BITS as usize;
+
 /// Bytes of the histogram of a group with times.
 pub const TIME_HISTOGRAM_BYTES: usize = BUCKETS * size_of::<u32>();
 
@@ -68,29 +70,37 @@ pub struct TimeBucketCount {
 struct OpenCounts {
     /// Counts by bucket; empty for a group without times.
     counts: Vec<u32>,
+    /// Bitmap of the filled buckets.
+    filled: [u64; BUCKETS.div_ceil(WORD_BITS)],
     /// Number of times of 0, the most frequent one on links without a queue.
     zeros: u32,
-    /// First and last bucket of the other times of the slot.
-    first: usize,
-    last: usize,
 }
 
 impl OpenCounts {
-    const EMPTY: Self = Self { counts: Vec::new(), zeros: 0, first: BUCKETS, last: 0 };
+    const EMPTY: Self =
+        Self { counts: Vec::new(), filled: [0; BUCKETS.div_ceil(WORD_BITS)], zeros: 0 };
 
     /// Buckets and counts of the slot.
     fn filled(&self) -> impl Iterator<Item = (u16, u64)> + '_ {
-        let range = self.first..=self.last;
-        let zeros = std::iter::once((0, u64::from(self.zeros)));
-        let others = range.map(|bucket| (bucket as u16, u64::from(self.counts[bucket])));
-        zeros.chain(others).filter(|(_, count)| *count > 0)
+        let zeros = (self.zeros > 0).then_some((0, u64::from(self.zeros)));
+        let others = (0..).step_by(WORD_BITS).zip(&self.filled).flat_map(|(from, word)| {
+            let rests = std::iter::successors(Some(*word).filter(|rest| *rest != 0), |rest| {
+                Some(rest & (rest - 1)).filter(|rest| *rest != 0)
+            });
+            let bits = rests.map(u64::trailing_zeros);
+            bits.map(move |bit| from + bit as usize)
+        });
+        let others = others.map(|bucket| (bucket as u16, u64::from(self.counts[bucket])));
+        zeros.into_iter().chain(others)
     }
 
     fn clear(&mut self) {
-        if self.first <= self.last {
-            self.counts[self.first..=self.last].fill(0);
+        for (counts, word) in self.counts.chunks_mut(WORD_BITS).zip(&mut self.filled) {
+            if std::mem::take(word) != 0 {
+                counts.fill(0);
+            }
         }
-        (self.zeros, self.first, self.last) = (0, BUCKETS, 0);
+        self.zeros = 0;
     }
 }
 
@@ -128,8 +138,7 @@ impl TimesBySlot {
             open.counts.resize(BUCKETS, 0);
         }
         open.counts[bucket] += 1;
-        open.first = open.first.min(bucket);
-        open.last = open.last.max(bucket);
+        open.filled[bucket / WORD_BITS] |= 1 << (bucket % WORD_BITS);
     }
 
     /// Completes the current slot.
