@@ -9,7 +9,7 @@ SIM = Path(__file__).parents[2] / "crates" / "sim" / "src"
 
 LAYERS = (
     {"clock", "conservation", "packet", "random"},
-    {"queue", "round_loss", "timer_wheel", "traffic"},
+    {"queue", "round_loss", "traffic"},
     {"jitter", "loss", "population"},
     {"cross"},
     {"probe"},

@@ -1,8 +1,8 @@
-//! Event queue of a fixed point: one [`TimerWheel`] for all events.
+//! Event queue of a fixed point: one [`TimingWheel`] for all events.
 
-use tcpcast_sim::clock::{NEVER, Nanos};
+use tcpcast_link::timing_wheel::TimingWheel;
+use tcpcast_sim::clock::Nanos;
 use tcpcast_sim::random::mix_bits;
-use tcpcast_sim::timer_wheel::TimerWheel;
 
 /// Kind of an event.
 ///
@@ -58,25 +58,25 @@ const EVENT_BITS: u32 = 4;
 /// many flows arrive simultaneously, and the first one takes the last place in the buffer. Ties are
 /// broken at random so that neither reference flows nor cross flows have an advantage.
 #[derive(Clone, Debug)]
-pub(super) struct FlowEventQueue(TimerWheel);
+pub(super) struct FlowEventQueue(TimingWheel<Nanos>);
 
 impl FlowEventQueue {
     pub(super) fn new() -> Self {
-        Self(TimerWheel::new())
+        Self(TimingWheel::default())
     }
 
     pub(super) fn push(&mut self, due: Nanos, event: FlowEvent, flow: u32) {
         let tie = mix_bits(due ^ mix_bits(u64::from(flow))) >> (u64::BITS - TIE_BITS);
         let order = (event.rank_at_equal_times() << TIE_BITS | tie) << EVENT_BITS | event as u64;
-        self.0.add_item(due, order << u32::BITS | u64::from(flow));
+        self.0.push(order << u32::BITS | u64::from(flow), &due);
     }
 
-    pub(super) fn next_time(&mut self) -> Nanos {
-        self.0.first_time().unwrap_or(NEVER)
+    pub(super) fn next_time(&self) -> Nanos {
+        self.0.next_time()
     }
 
     pub(super) fn take_next_event(&mut self) -> Option<(Nanos, FlowEvent, u32)> {
-        let (due, bits) = self.0.take_first()?;
+        let (bits, due) = self.0.pop()?;
         let event = FLOW_EVENTS[(bits >> u32::BITS) as usize % (1 << EVENT_BITS)];
         Some((due, event, bits as u32))
     }

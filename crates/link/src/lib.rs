@@ -28,6 +28,7 @@ pub mod remark;
 pub mod request_grant;
 pub mod ring_buffer;
 pub mod time;
+pub mod timing_wheel;
 pub mod transmit;
 
 pub use packet::{Ecn, Packet};

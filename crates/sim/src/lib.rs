@@ -17,7 +17,6 @@ pub mod queue;
 pub mod random;
 mod replication;
 mod round_loss;
-pub mod timer_wheel;
 pub mod traffic;
 
 pub use conservation::ConservationError;

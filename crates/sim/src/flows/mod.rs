@@ -36,18 +36,18 @@ pub use config::{
 pub use links::{NetworkLinks, RouteSet, RouteUser};
 pub use memory_estimate::estimate_network_bytes;
 
-use crate::clock::{NEVER, Nanos};
+use crate::clock::Nanos;
 use crate::conservation::ConservationError;
 use crate::population::ScaledPopulation;
 use crate::probe::{Probes, SimulatedCapture, SourceRecord};
 use crate::random::RandomStream;
 use crate::replication::{Replication, Replications, RunLimit, RunWatch, StopReason};
-use crate::timer_wheel::TimerWheel;
 use crate::traffic::SizeOffTimeCoupling;
 use cross::CrossStream;
 use flow::{Flow, FlowClass};
 use std::collections::VecDeque;
 use std::sync::Arc;
+use tcpcast_link::timing_wheel::TimingWheel;
 use tcpcast_net::Network;
 use tcpcast_tcp::modern::Segment;
 use wire::Wire;
@@ -88,25 +88,25 @@ const FLOW_TIMERS: [FlowTimer; 8] = [
 
 /// Pending timers.
 #[derive(Debug, Default)]
-struct Timers(TimerWheel);
+struct Timers(TimingWheel<Nanos>);
 
 impl Timers {
     /// Sets a timer of an end of a flow.
     #[inline(always)]
     fn set(&mut self, timer: FlowTimer, flow: usize, end: usize, time: Nanos) {
         let item = (timer as u64) << 33 | (flow as u64) << 1 | end as u64;
-        self.0.add_item(time, item);
+        self.0.push(item, &time);
     }
 
     #[inline(always)]
-    fn next_time(&mut self) -> Nanos {
-        self.0.first_time().unwrap_or(NEVER)
+    fn next_time(&self) -> Nanos {
+        self.0.next_time()
     }
 
     /// Takes the first timer.
     #[inline(always)]
     fn take(&mut self) -> Option<(FlowTimer, usize, usize)> {
-        let (_, item) = self.0.take_first()?;
+        let (item, _) = self.0.pop()?;
         let timer = FLOW_TIMERS[(item >> 33) as usize % FLOW_TIMERS.len()];
         Some((timer, (item >> 1) as u32 as usize, (item & 1) as usize))
     }
