@@ -143,9 +143,15 @@ impl Connection {
 
     /// Creates a closed connection of a simulated application: writes block only if the stack has
     /// options of a socket, and windows are neither limited nor rounded by their field.
-    #[inline(always)]
     pub(super) fn of_simulation(now: Nanos, stack: &Stack, seed: u64) -> Self {
-        let mut connection = Self {
+        let mut connection = Self::without_socket(now, stack, seed);
+        connection.add_socket();
+        connection
+    }
+
+    #[inline(always)]
+    fn without_socket(now: Nanos, stack: &Stack, seed: u64) -> Self {
+        Self {
             sender: Sender::new(now, FIRST_BYTE, seed, stack),
             receiver: Receiver::new(FIRST_BYTE, stack),
             stack: *stack,
@@ -167,19 +173,24 @@ impl Connection {
             receive_closed: false,
             last_data_received: 0,
             wakeups: Wakeups::default(),
-        };
-        if let Some(options) = stack.socket {
-            connection.sender.set_socket_state(Some(Box::new(SocketState::new())));
-            connection.set_options(options);
         }
-        connection
+    }
+
+    /// Adds the state of the socket, if the stack has its options.
+    #[inline]
+    fn add_socket(&mut self) {
+        if let Some(options) = self.stack.socket {
+            self.sender.set_socket_state(Some(Box::new(SocketState::new())));
+            self.set_options(options);
+        }
     }
 
     /// Replaces a simulated connection by a closed one in the same memory.
     pub(super) fn restart(&mut self, now: Nanos, stack: &Stack, seed: u64) {
         let memory = self.sender.flight.take_slot_memory();
-        *self = Self::of_simulation(now, stack, seed);
+        *self = Self::without_socket(now, stack, seed);
         self.sender.flight.reuse_slot_memory(memory);
+        self.add_socket();
     }
 
     /// Opens the connection without a handshake, as if one had measured `rtt` and each end had
@@ -1046,7 +1057,7 @@ impl Connection {
             // A probe of our window, or a keepalive.
             self.receiver.on_packet_below_window();
         }
-        if self.state != ConnectionState::Established {
+        if self.sender.is_fin_acknowledged() {
             self.update_state_after_close();
         }
     }
