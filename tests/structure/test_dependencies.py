@@ -64,7 +64,8 @@ MAY_IMPORT = {
     "answer": {"errors", "metrics"},
     "finding": {"answer"},
     "captures": QUESTION
-    | {"answer", "finding", "array_types", "limit_names", "models", "extras", "_native"},
+    | {"answer", "finding", "array_types", "json_file", "limit_names", "models", "extras"}
+    | {"_native"},
     # The link's process, and its starter, used by engines and commands.
     "emulation": {"errors", "_native"},
     "engines": ANSWERING | {"interrupts", "emulation"},

@@ -17,6 +17,7 @@ from tcpcast.captures.flow_log import (
 )
 from tcpcast.captures.table import endpoint_text
 from tcpcast.errors import CaptureError
+from tcpcast.json_file import number, rows, table, text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,7 +30,6 @@ MAX_STEADY_VARIATION = 0.2
 """Maximum coefficient of variation of the rates of intervals for a steady rate. Full
 links have 0.03 to 0.12."""
 MAX_NAME_LENGTH = 255
-LIMITS_OF_VALUES = (0.0, 1e18)
 DEFAULT_SEGMENT_BYTES = 1448
 REMARK = (
     "iperf3 reports no loss indications, so p is the ratio of retransmissions, which exceeds the "
@@ -38,12 +38,12 @@ REMARK = (
 )
 
 
-def read_iperf3(text: str, file: str) -> tuple[list[LoggedFlow], list[str]]:
+def read_iperf3(content: str, file: str) -> tuple[list[LoggedFlow], list[str]]:
     """Return the flows of a test, and warnings.
 
     Parameters
     ----------
-    text
+    content
         The output of ``iperf3 -J``, of the client or of the server, with one or more tests.
     file
         Its name, for errors.
@@ -55,20 +55,20 @@ def read_iperf3(text: str, file: str) -> tuple[list[LoggedFlow], list[str]]:
     """
     flows: list[LoggedFlow] = []
     warnings: list[str] = []
-    for document in _documents(text, file):
+    for document in _documents(content, file):
         flows += _Test(document, file).flows(warnings)
         if len(flows) > MAX_FLOWS:
             raise CaptureError(f"more than {MAX_FLOWS:,} streams; split the log", file=file)
     return flows, list(dict.fromkeys([*warnings, REMARK]))
 
 
-def _documents(text: str, file: str) -> Iterator[Any]:
+def _documents(content: str, file: str) -> Iterator[Any]:
     """Yield the JSON documents, one per test; a server prints several."""
     decoder, at = json.JSONDecoder(), 0
     streamed: list[dict[str, Any]] = []
-    while at < len(text):
+    while at < len(content):
         try:
-            document, at = decoder.raw_decode(text, at)
+            document, at = decoder.raw_decode(content, at)
         except json.JSONDecodeError as error:
             raise CaptureError(
                 f"not valid JSON: {error.msg} in line {error.lineno}; is the output of iperf3 -J "
@@ -90,7 +90,7 @@ def _documents(text: str, file: str) -> Iterator[Any]:
             yield document
         else:
             raise CaptureError("JSON, but not from iperf3 -J: the key start is missing", file=file)
-        while at < len(text) and text[at].isspace():
+        while at < len(content) and content[at].isspace():
             at += 1
     yield from streamed
 
@@ -100,10 +100,10 @@ class _Test:
 
     def __init__(self, document: dict[str, Any], file: str) -> None:
         self.file = file
-        self.start = _table(document.get("start"))
-        self.setup = _table(self.start.get("test_start"))
-        self.end = _table(document.get("end"))
-        self.intervals = [_table(each) for each in _rows(document.get("intervals"))]
+        self.start = table(document.get("start"))
+        self.setup = table(self.start.get("test_start"))
+        self.end = table(document.get("end"))
+        self.intervals = [table(each) for each in rows(document.get("intervals"))]
         self.error = document.get("error")
 
     def flows(self, warnings: list[str]) -> list[LoggedFlow]:
@@ -116,12 +116,12 @@ class _Test:
             )
         by_socket: dict[Any, list[dict[str, Any]]] = {}
         for interval in self.intervals:
-            for stream in map(_table, _rows(interval.get("streams"))):
+            for stream in map(table, rows(interval.get("streams"))):
                 if stream.get("omitted") is not True and isinstance(stream.get("socket"), int):
                     by_socket.setdefault(stream["socket"], []).append(stream)
         totals = {}
-        for total in map(_table, _rows(self.end.get("streams"))):
-            ends = [_table(total.get(name)) for name in ("sender", "receiver")]
+        for total in map(table, rows(self.end.get("streams"))):
+            ends = [table(total.get(name)) for name in ("sender", "receiver")]
             socket = next((e["socket"] for e in ends if isinstance(e.get("socket"), int)), None)
             totals[socket] = ends
         found = [
@@ -141,8 +141,8 @@ class _Test:
         return flows
 
     def _error_text(self) -> str:
-        text = "".join(c for c in str(self.error or "")[:200] if c.isprintable())
-        return f" ({text})" if text else ""
+        reason = text(self.error)
+        return f" ({reason})" if reason else ""
 
     def _why_empty(self) -> str:
         return (
@@ -159,25 +159,25 @@ class _Test:
         receiver: dict[str, Any],
     ) -> LoggedFlow:
         is_sender = any(stream.get("sender") is True for stream in streams)
-        rates = np.array([_value(stream, "bytes") for stream in streams])
-        times = np.array([_value(stream, "seconds") for stream in streams])
-        received = _value(receiver, "bytes")
+        rates = np.array([number(stream.get("bytes")) for stream in streams])
+        times = np.array([number(stream.get("seconds")) for stream in streams])
+        received = number(receiver.get("bytes"))
         total = received if received > 0 else float(np.nansum(rates))
-        seconds = _value(sender if is_sender else receiver, "seconds")
+        seconds = number((sender if is_sender else receiver).get("seconds"))
         seconds = seconds if seconds > 0 and (received > 0) else float(np.nansum(times))
-        lost = [_value(stream, "retransmits") for stream in streams]
-        retransmissions = float(np.nansum(lost)) if is_sender else _value(sender, "retransmits")
-        rtt = np.array([_value(stream, "rtt") for stream in streams]) * 1e-6
+        lost = [number(stream.get("retransmits")) for stream in streams]
+        retransmissions = float(np.nansum(lost)) if is_sender else number(sender.get("retransmits"))
+        rtt = np.array([number(stream.get("rtt")) for stream in streams]) * 1e-6
         rtt = rtt[rtt > 0]
-        window = np.array([_value(stream, "snd_wnd") for stream in streams])
-        congestion = np.array([_value(stream, "snd_cwnd") for stream in streams])
+        window = np.array([number(stream.get("snd_wnd")) for stream in streams])
+        congestion = np.array([number(stream.get("snd_cwnd")) for stream in streams])
         ends = self._ends(socket)
         control = self.end.get("sender_tcp_congestion")
         flow = LoggedFlow(
             *(ends if is_sender else ends[::-1]),
             seconds=seconds,
             unique_bytes=total,
-            segment_bytes=_value(self.start, "tcp_mss_default") or DEFAULT_SEGMENT_BYTES,
+            segment_bytes=number(self.start.get("tcp_mss_default")) or DEFAULT_SEGMENT_BYTES,
             is_measured_by_sender=is_sender,
             start_ns=self._start_ns(),
             retransmissions=retransmissions,
@@ -200,7 +200,7 @@ class _Test:
         if not bps.size or not flow.seconds > 0:
             return "unknown"
         rate = 8 * flow.unique_bytes / flow.seconds
-        target = _value(self.setup, "target_bitrate")
+        target = number(self.setup.get("target_bitrate"))
         if target > 0 and rate >= MIN_TARGET_SHARE * target:
             return "application"
         if not flow.rtt_s > 0 or not congestion.size:
@@ -212,7 +212,7 @@ class _Test:
         mean = float(congestion.mean())
         is_small = per_rtt < MAX_USED_WINDOW_SHARE * min(mean, window if window > 0 else math.inf)
         if is_small:
-            return "send_buffer" if _value(self.start, "sock_bufsize") > 0 else "application"
+            return "send_buffer" if number(self.start.get("sock_bufsize")) > 0 else "application"
         later = bps[1:]  # without slow start
         steady = later.size > 1 and float(later.std()) <= MAX_STEADY_VARIATION * float(later.mean())
         return limit_of_full_window(
@@ -226,34 +226,17 @@ class _Test:
 
     def _ends(self, socket: int) -> tuple[str, str]:
         """Return the local and the remote end point of a stream."""
-        for each in map(_table, _rows(self.start.get("connected"))):
+        for each in map(table, rows(self.start.get("connected"))):
             if each.get("socket") == socket:
                 return _end(each, "local"), _end(each, "remote")
         return "this host", f"stream {socket}"
 
     def _start_ns(self) -> int | None:
-        seconds = _value(_table(self.start.get("timestamp")), "timesecs")
+        seconds = number(table(self.start.get("timestamp")).get("timesecs"))
         return int(seconds) * 1_000_000_000 if 0 < seconds < 9e9 else None
 
 
 def _end(connected: dict[str, Any], which: str) -> str:
-    host, port = connected.get(f"{which}_host"), connected.get(f"{which}_port")
-    name = "".join(c for c in str(host)[:MAX_NAME_LENGTH] if c.isprintable())
+    port = connected.get(f"{which}_port")
+    name = text(connected.get(f"{which}_host"), MAX_NAME_LENGTH)
     return endpoint_text(name, port if isinstance(port, int) and 0 <= port < 1 << 16 else 0)
-
-
-def _table(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def _rows(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
-
-
-def _value(table: dict[str, Any], name: str, default: float = math.nan) -> float:
-    """Return a number of a table; the default if it is missing or out of range."""
-    value = table.get(name)
-    least, most = LIMITS_OF_VALUES
-    if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
-        return default
-    return float(value)

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from pydantic import TypeAdapter
 
 from tcpcast.scenario.model import Scenario
-from tcpcast.scenario.table import Table
+from tcpcast.scenario.table import Table, get_all_subclasses
 
 _OVERRIDABLE_TABLES = ("ingress", "egress", "traffic")
 
@@ -30,7 +30,7 @@ def make_scenario_schema() -> dict[str, Any]:
     definitions = schema["$defs"]
     tables = {
         table.model_config.get("title") or table.__name__: table
-        for table in _get_all_table_types(Table)
+        for table in get_all_subclasses(Table)
     }
     for name, definition in [*definitions.items(), ("Scenario", schema)]:
         _set_typed_defaults(definition, tables[name])
@@ -98,10 +98,6 @@ def _describe_common_keys(definition: dict[str, Any]) -> None:
             schema["description"] = _COMMON_KEYS[key]
         for inner in (schema, *schema.get("anyOf", [])):
             _describe_common_keys(inner)
-
-
-def _get_all_table_types(base: type[Table]) -> list[type[Table]]:
-    return [t for child in base.__subclasses__() for t in (child, *_get_all_table_types(child))]
 
 
 def _set_typed_defaults(definition: dict[str, Any], table: type[Table]) -> None:
