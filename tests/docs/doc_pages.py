@@ -24,6 +24,7 @@ import subprocess
 import sys
 import tempfile
 import tomllib
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -199,6 +200,42 @@ class Reader:
         if "hop" in part.get("network", {}):
             del base["network"]["bottleneck"]  # hops replace it
         Scenario.from_dict(override_table(base, part), folder=self.folder)
+
+
+NUMBER = re.compile(r"(?<![\w.,-])\d+(?:,\d{3})*(?:\.\d+)?(?![\w.]*\d)")
+MIN_DIGITS = 2
+"""Significant digits from which a number is looked for in sentences."""
+
+
+def stale_numbers(before: str, after: str) -> list[str]:
+    """Return the lines of sentences with a number that only the outputs before have.
+
+    The outputs of a page are tested, but not the sentences about them.
+    """
+    left = _numbers(_output_lines(before)) - _numbers(_output_lines(after))
+    return [
+        f"{number}: {', '.join(sorted(found))} is no longer in an output: {line.strip()}"
+        for number, (line, is_output) in enumerate(_lines(after), 1)
+        if not is_output and (found := left & _numbers([line]))
+    ]
+
+
+def _numbers(lines: Iterable[str]) -> set[str]:
+    found = {number for line in lines for number in NUMBER.findall(line)}
+    return {n for n in found if len(re.sub(r"\D", "", n).strip("0")) >= MIN_DIGITS}
+
+
+def _output_lines(text: str) -> list[str]:
+    return [line for line, is_output in _lines(text) if is_output]
+
+
+def _lines(text: str) -> Iterator[tuple[str, bool]]:
+    """Yield the lines of a page, and whether each is inside a fenced block."""
+    inside = False
+    for line in text.splitlines():
+        is_fence = FENCE.match(line) is not None
+        yield line, inside and not is_fence
+        inside ^= is_fence
 
 
 def commands(block: Block) -> list[tuple[str, list[str]]]:

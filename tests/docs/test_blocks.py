@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from doc_figures import figures, images, look_alike
-from doc_pages import ROOT, Block, Reader, blocks, follows, pages, timeless
+from doc_pages import ROOT, Block, Reader, blocks, follows, pages, stale_numbers, timeless
 
 KNOWN = {"", "console", "python", "toml", "sh", "text", "json", "yaml"}
 AGREEMENT = ROOT / "docs" / "figures" / "agreement.svg"
@@ -146,3 +146,20 @@ def test_elapsed_times_are_ignored() -> None:
     assert timeless(["engset in 1.2 ms; packet in 790 ms, warm-up 20 s"]) == [
         "engset in a moment; packet in a moment, warm-up 20 s"
     ]
+
+
+def test_numbers_that_left_the_outputs_are_reported_in_sentences() -> None:
+    page = """\
+95 % of the files get 2.66 Mbit/s, and half of them 8.10 Mbit/s.
+
+```console
+$ tcpcast run office
+ 5th percentile   Mbit/s    {}  2.52–2.88
+ 50th percentile  Mbit/s    8.10  {}–8.22
+```
+"""
+    before, after = page.format("2.66", "7.90"), page.format("2.69", "7.93")
+    (line,) = stale_numbers(before, after)
+    assert line.startswith("1: 2.66 is no longer in an output: 95 % of the files")
+    assert stale_numbers(before, before) == []
+    assert stale_numbers(before, after.replace("get 2.66", "get 2.69")) == []

@@ -1,6 +1,7 @@
 """Updates outputs and tables in the documentation; check the diff afterwards.
 
-Run by ``make docs-update``.
+Run by ``make docs-update``. It prints the sentences of a page with numbers that were in the outputs
+before and no longer are.
 """
 
 import shutil
@@ -14,7 +15,7 @@ sys.path.append(str(Path(__file__).parents[1]))  # modules that all tests share
 import doc_notebook
 import doc_notices
 from doc_figures import figures, look_alike
-from doc_pages import ROOT, Block, Reader, blocks, follows, pages, timeless
+from doc_pages import ROOT, Block, Reader, blocks, follows, pages, stale_numbers, timeless
 from doc_tables import fill_tables
 
 
@@ -70,9 +71,12 @@ def main() -> None:
         chosen = [*pages(), *doc_notebook.notebooks()]
     for page in chosen:
         text = updated_notebook(page) if page.suffix == ".ipynb" else updated(page)
-        if text != page.read_text(encoding="utf-8"):
+        before = page.read_text(encoding="utf-8")
+        if text != before:
             page.write_text(text, encoding="utf-8")
             print(f"updated {page.relative_to(ROOT)}")
+            for line in stale_numbers(before, text) if page.suffix == ".md" else ():
+                print(f"{page.relative_to(ROOT)}:{line}")
 
 
 if __name__ == "__main__":
