@@ -122,16 +122,17 @@ def state(tab: Page) -> dict[str, str]:
 
 
 PREDICT = "#form=predict&rate=2mbit&loss=2%25&rtt=20ms"
+FEW = "&run.transfers=3000"
 QUICK = {
     "predict": PREDICT,
     "run": "#form=run&file=web-10mbit&run.transfers=3000&run.warmup=5s",
     "home": "#form=home&down=10mbit&up=2mbit&uses=call%2Cupload&queue=droptail%2Cfq_codel",
-    "plan-buffer": "#form=plan-buffer&file=web-10mbit&loss=2%25&traffic.sources=60",
-    "plan-users": "#form=plan-users&file=web-10mbit&share=&above=&rate=400kbit",
-    "plan-rate": "#form=plan-rate&file=web-10mbit&rate=400kbit",
+    "plan-buffer": "#form=plan-buffer&file=web-10mbit&loss=2%25&traffic.sources=60" + FEW,
+    "plan-users": "#form=plan-users&file=web-10mbit&share=&above=&rate=400kbit" + FEW,
+    "plan-rate": "#form=plan-rate&file=web-10mbit&rate=400kbit" + FEW,
     "plan-streams": "#form=plan-streams&rate=10mbit&rtt=20ms",
     "plan-max-loss": "#form=plan-max-loss&goodput=5mbit&rtt=20ms",
-    "plan-aqm": "#form=plan-aqm&delay=60ms&run.duration=20s&run.warmup=5s&link.up.queue=codel",
+    "plan-aqm": "#form=plan-aqm&delay=60ms&run.duration=10s&run.warmup=3s&link.up.queue=codel",
     "trace": "#form=trace",
 }
 """A quick state of each form."""
