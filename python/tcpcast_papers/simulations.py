@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import zlib
 from collections import defaultdict
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextvars import ContextVar
@@ -29,6 +30,15 @@ Result_co = TypeVar("Result_co", covariant=True)
 SampleSizes = TypeVar("SampleSizes")
 Key = TypeVar("Key")
 Result = TypeVar("Result")
+
+
+def seed_of_cell(*names: str) -> int:
+    """Return the first seed of a cell of measurements, a different one for each name.
+
+    Sign tests and counts of agreeing cells take the cells as independent. With one seed, all cells
+    would lose the same packets.
+    """
+    return SEED + zlib.crc32(" ".join(names).encode())
 
 
 @dataclass(frozen=True, slots=True)

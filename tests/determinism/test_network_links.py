@@ -30,6 +30,7 @@ MODERN: Config = {
     "nodelay": False,
     "kernel": "6.18",
     "virtual_flows": 1,
+    "ecn_fallback": False,
 }
 
 

@@ -49,8 +49,29 @@ def test_tables_of_other_sets_are_read_from_a_folder(tmp_path: Path) -> None:
     (cell,) = OVERLOAD.read([tmp_path])
     assert [value.measured for value in cell.values] == [2, 1, 2, 1, 2, 15, 2]
     assert cell.tables["class"][2]["traffic"]["ecn"] == "ect1"
+    assert not cell.variants
     (cell,) = PAM.read([tmp_path])
     assert [value.measured for value in cell.values] == [50, 20, 50, 20]
+
+
+def test_flows_without_a_rate_are_left_out_as_a_variant(tmp_path: Path) -> None:
+    line = {"set": "overload", "aqm": "dualpi2", "link_mbps": "100", "rate_ratio_d_over_r": "1"}
+    for side, stack, first_quartile in (("d", "prague", "0.0"), ("r", "cubic", "4.1")):
+        line |= {f"n_{side}": "5", f"rtt_{side}_ms": "10", f"flow_{side}": stack}
+        line |= {f"qdelay_ms_{side}_{statistic}": "1" for statistic in ("mean", "p99")}
+        rates = {"mean": "4.4", "p1": "0.0", "p25": first_quartile, "p75": "7.5"}
+        line |= {f"rate_per_flow_mbps_{side}_{name}": rate for name, rate in rates.items()}
+    line |= {"udp_d_mbps": "0", "udp_r_mbps": "50", "probe": "tcp"}
+    starved = {name: "0.5" for name in line if name.endswith("_mean") and name.startswith("rate")}
+    for lines, flows in (([line], [[3, 4, 1]]), ([line | starved], [])):
+        with (tmp_path / OVERLOAD.table).open("w", newline="") as file:
+            writer = csv.DictWriter(file, line)
+            writer.writeheader()
+            writer.writerows(lines)
+        (cell,) = OVERLOAD.read([tmp_path])
+        assert [
+            [entry["flows"] for entry in each.tables["class"]] for each in cell.variants
+        ] == flows
 
 
 def test_prague_beside_cubic_behind_dualpi2_and_behind_one_classic_queue() -> None:

@@ -504,6 +504,7 @@ run.report_at=['1s'] && tcp={stack='max-plus-reno'} |
     : counts bytes delivered in order, but the receiver of max-plus-reno does not sort packets
 tcp={stack='linux-reno',virtual_flows=2} | .virtual_flows: belongs to stack = "multcp"
 tcp={stack='rfc-reno',virtual_flows=2} | .virtual_flows: belongs to stack = "multcp"
+tcp={stack='prague-2024',ecn_fallback=true} | .ecn_fallback: belongs to stack = "prague"
 tcp={stack='linux-cubic',pacing='0bit'} | .pacing: "0bit" must be above 0
 tcp={stack='linux-cubic',pacing='unlimited'} |
     .pacing: "unlimited" is not a limit; use "50mbit", for example, or "internal" or "fq" or

@@ -9,6 +9,9 @@ CLASSIC_ONLY: dict[str, Any] = {"initial_ssthresh": "unlimited"}
 
 MULTCP, TFRC = "multcp", "tfrc"
 
+KEYS_OF_ONE_STACK = {"virtual_flows": MULTCP, "ecn_fallback": "prague"}
+"""Keys that only one stack has."""
+
 NEWEST_MEASURED_KERNEL = "6.18"
 """Release of Linux that the stacks have by default: the newest with which they were compared."""
 
@@ -94,9 +97,9 @@ class ModernStack(NamedTuple):
 
 _PRAGUE = ModernStack(
     "prague",
-    "TCP Prague (draft-briscoe-iccrg-prague-congestion-control) for L4S, with ECT(1)",
+    "TCP Prague of June 2021 (version 0.6) for L4S, with ECT(1)",
     window_reduction="half the moving average of the share of marked packets",
-    keys=_LINUX | {"ecn": True},
+    keys=_LINUX | {"ecn": True, "ecn_fallback": False},
     why_not_in_linux="the mainline kernel has no TCP Prague",
     unvalidated_source="draft-briscoe-iccrg-prague-congestion-control",
 )
@@ -170,7 +173,13 @@ MODERN_STACKS = {
     "prague": _PRAGUE,
     # Without the rule for round-trip times below 25 ms.
     "prague-2020": _PRAGUE._replace(
-        control_text="TCP Prague of August 2020, whose rate depends on short round-trip times"
+        control_text="TCP Prague of August 2020, whose rate depends on short round-trip times",
+        keys=_LINUX | {"ecn": True},
+    ),
+    "prague-2024": _PRAGUE._replace(
+        control_text="TCP Prague of 2024 (version 0.7, and its draft), with fractional windows and "
+        "rates down to 100 kbit/s",
+        keys=_LINUX | {"ecn": True},
     ),
 }
 """All modern stacks, in the order of documents and messages. Append new rows: the order determines

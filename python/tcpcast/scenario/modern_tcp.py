@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tcpcast.scenario.modern_stacks import CLASSIC_ONLY, MODERN_STACKS, MULTCP
+from tcpcast.scenario.modern_stacks import CLASSIC_ONLY, KEYS_OF_ONE_STACK, MODERN_STACKS
 from tcpcast.scenario.network import HEADER_BYTES
 from tcpcast.scenario.quic import (
     QUIC_HEADER_BYTES,
@@ -97,14 +97,13 @@ def get_inherited_keys(tcp: Mapping[str, Any], stack: object) -> dict[str, Any]:
     """Return the keys that a class with its own stack inherits from the top level's table.
 
     Classic and modern stacks inherit only common keys from each other; stacks of the same kind
-    inherit all keys, except that only ``multcp`` has ``virtual_flows``.
+    inherit all keys, except those of :data:`KEYS_OF_ONE_STACK`.
     """
     own: set[str] = set()
     if is_modern(stack) != is_modern(tcp.get("stack", DEFAULT_STACK)):
         own = _CLASSIC_VALUES if is_modern(stack) else _MODERN_ONLY
     own = own | set(UNUSED_BY_QUIC if is_quic(stack) else QUIC_ONLY)
-    if stack != MULTCP:
-        own = own | {"virtual_flows"}
+    own = own | {key for key, owner in KEYS_OF_ONE_STACK.items() if owner != stack}
     if not has_kernel(stack):
         own = own | {"kernel"}
     return {key: value for key, value in tcp.items() if key not in own}

@@ -312,6 +312,10 @@ def find_nearest_word(word: object, known: Iterable[str]) -> str | None:
     return names[matches[0]] if matches else None
 
 
+_MAX_LISTED_KEYS = 25
+"""Keys that a message lists, so that it stays readable."""
+
+
 def unknown_key_message(table: type[Table], key: object) -> str:
     """Return the message for an unknown key, with a suggestion."""
     if isinstance(key, str) and key in table.elsewhere:
@@ -327,7 +331,9 @@ def unknown_key_message(table: type[Table], key: object) -> str:
     near = find_nearest_word(key, names)
     if near:
         return f'unknown key; did you mean "{near}"?'
-    return f"unknown key; the keys here are {', '.join(names)}"
+    listed, more = list(names)[:_MAX_LISTED_KEYS], len(names) - _MAX_LISTED_KEYS
+    rest = f", and {more} more" if more > 0 else ""
+    return f"unknown key; the keys here are {', '.join(listed)}{rest}"
 
 
 def _get_keys_of_subtables(annotation: Any) -> set[str]:

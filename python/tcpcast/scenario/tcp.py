@@ -23,8 +23,8 @@ from tcpcast import units
 from tcpcast.errors import UnitError
 from tcpcast.scenario.classic_tcp import PRESETS, RFC_DEFAULTS
 from tcpcast.scenario.modern_stacks import (
+    KEYS_OF_ONE_STACK,
     MODERN_STACKS,
-    MULTCP,
     NEWEST_MEASURED_KERNEL,
     RECEIVE_BUFFERS,
     TFRC,
@@ -373,6 +373,12 @@ class Tcp(Table):
         examples=[4],
         description="number of Reno flows that one connection of `multcp` emulates",
     )
+    ecn_fallback: StrictBool | None = Field(
+        default=None,
+        examples=[True],
+        description="`prague` detects queues with classic ECN by the delay and its variation, and "
+        "then reduces its window like Reno (prague_ecn_fallback)",
+    )
     rules: TcpRules = Field(
         examples=[{"timer_restart": "send"}],
         description="table `[tcp.rules]`: details of TCP for the experiments of papers",
@@ -441,9 +447,10 @@ class Tcp(Table):
             for key in _KEYS_UNUSED_BY_MAX_PLUS:
                 if getattr(self, key) != RFC_DEFAULTS[key]:
                     yield make_error_at(message, key)
-        if self.virtual_flows is not None and self.stack != MULTCP:
-            message = f'belongs to stack = "{MULTCP}"; use this stack, or leave the key out'
-            yield make_error_at(message, "virtual_flows")
+        for key, stack in KEYS_OF_ONE_STACK.items():
+            if getattr(self, key) is not None and self.stack != stack:
+                message = f'belongs to stack = "{stack}"; use this stack, or leave the key out'
+                yield make_error_at(message, key)
         if self.is_modern:
             fields = {field.alias or name: name for name, field in type(self).model_fields.items()}
             yield from find_unsupported_modern_keys(

@@ -18,7 +18,7 @@ from tcpcast_papers.printed import read_lines
 from tcpcast_papers.published.runs import metric_over_seeds
 from tcpcast_papers.reproduction import NotSelected, Range, Row, Section, Tolerance, Verdict
 from tcpcast_papers.runner import Paper
-from tcpcast_papers.simulations import Runs, simulate_scenario
+from tcpcast_papers.simulations import Runs, seed_of_cell, simulate_scenario
 
 if TYPE_CHECKING:
     import pathlib
@@ -57,8 +57,9 @@ class CaseJob:
         """Return the mean of each check over the seeds, with its interval."""
         checks = CHECKS[self.number]
         values: dict[str, list[float]] = {name: [] for name in checks}
-        for seed in range(1, self.seeds + 1):
-            states = self._states(seed, partial(self._report, progress, seed))
+        first_seed = seed_of_cell(str(self.number), self.path.name)
+        for index in range(self.seeds):
+            states = self._states(first_seed + index, partial(self._report, progress, index))
             for name, check in checks.items():
                 try:
                     values[name].append(check(states, self.path))
@@ -66,8 +67,8 @@ class CaseJob:
                     values[name].append(math.nan)
         return {name: metric_over_seeds(runs) for name, runs in values.items()}
 
-    def _report(self, progress: Callable[[float], None], seed: int, share: float) -> None:
-        progress((seed - 1 + share) / self.seeds)
+    def _report(self, progress: Callable[[float], None], index: int, share: float) -> None:
+        progress((index + share) / self.seeds)
 
     def _states(self, seed: int, progress: Callable[[float], None]) -> States:
         tables = self.case.tables(self.path)

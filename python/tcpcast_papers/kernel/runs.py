@@ -12,7 +12,7 @@ from tcpcast.scenario import Scenario
 
 from tcpcast_papers.kernel.cells import LOSS, ON_OFF, TRANSFERS, packaged_cells
 from tcpcast_papers.kernel.scenarios import scenario_tables
-from tcpcast_papers.simulations import SEED, Runs, simulate_scenario
+from tcpcast_papers.simulations import Runs, simulate_scenario
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,7 +41,6 @@ class SampleSizes:
     queue_runs: int
     transfers: int
     max_packets: float = math.inf
-    seed: int = SEED
 
     def replications(self, cell: Cell) -> int:
         """Return the number of independent runs of a cell."""

@@ -13,10 +13,10 @@ losses were before the queue, delivered packets could fill the link, and BBR wou
 
 from __future__ import annotations
 
-import zlib
 from typing import TYPE_CHECKING, Any
 
 from tcpcast_papers.kernel.cells import ON_OFF, STARTUP, TRANSFERS
+from tcpcast_papers.simulations import seed_of_cell
 
 if TYPE_CHECKING:
     from tcpcast_papers.kernel.cells import Cell, FlowGroup
@@ -132,22 +132,14 @@ def _traffic_table(cell: Cell, sample_sizes: SampleSizes) -> dict[str, Any]:
     return bulk
 
 
-def _seed(cell: Cell, sample_sizes: SampleSizes) -> int:
-    """Return a seed of the cell's own: the sign test takes the cells as independent.
-
-    With one seed, all cells would lose the same packets.
-    """
-    return sample_sizes.seed + zlib.crc32(f"{cell.series} {cell.name}".encode())
-
-
 def _run_table(cell: Cell, sample_sizes: SampleSizes) -> dict[str, Any]:
     if cell.kind == TRANSFERS:
-        return {"seed": _seed(cell, sample_sizes)}
+        return {"seed": seed_of_cell(cell.series, cell.name)}
     run = {
         "warmup": f"{cell.warmup_s:g}s",
         "duration": f"{cell.warmup_s + cell.duration_s:g}s",
         "replications": sample_sizes.replications(cell),
-        "seed": _seed(cell, sample_sizes),
+        "seed": seed_of_cell(cell.series, cell.name),
     }
     if cell.kind == STARTUP:
         run["report_at"] = [f"{time:g}s" for time in startup_times_s(cell)]

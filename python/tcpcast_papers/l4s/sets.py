@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tcpcast_papers.kernel.agreement import AllowedDifference
-from tcpcast_papers.published.cells import Cell, CellSet, Lines, Value
+from tcpcast_papers.published.cells import Cell, CellSet, Lines, Value, Variant
 from tcpcast_papers.published.links import (
     flows,
     goodput_mbit,
@@ -168,7 +169,40 @@ def _rate_ratio_value(line: dict[str, str]) -> Value:
 def _simula_flows(line: dict[str, str], side: str) -> dict[str, Any]:
     stack, ecn = _SIMULA_STACKS[line[f"flow_{side}"]]
     half = f"{float(line[f'rtt_{side}_ms']) / 2:g}ms"
-    return flows(side, stack, int(line[f"n_{side}"]), delay=half, tcp={"ecn": ecn})
+    tcp = {"ecn": ecn, "pacing": "fq"}
+    return flows(side, stack, int(line[f"n_{side}"]), delay=half, tcp=tcp)
+
+
+def _active_flows(line: dict[str, str], side: str) -> int:
+    """Return how many flows of a side had a rate above 0, by percentiles over flows and times.
+
+    A share of 20 % per idle flow is 0. Starved flows are also idle at times, so all count as active
+    if they have less than 1 Mbit/s.
+    """
+    count = int(line[f"n_{side}"])
+    rates = {
+        name: float(line.get(f"rate_per_flow_mbps_{side}_{name}") or math.nan)
+        for name in ("p1", "p25", "p75", "mean")
+    }
+    if not rates["mean"] > 1.0:
+        return count
+    zero = max(
+        (int(name[1:]) for name, rate in rates.items() if name[0] == "p" and not rate), default=0
+    )
+    return count - math.ceil(count * zero / 100)
+
+
+def _variants_with_active_flows(
+    line: dict[str, str], classes: list[dict[str, Any]], tables: dict[str, Any]
+) -> tuple[Variant, ...]:
+    """Return the scenario without flows whose measured rate was 0, if there are any."""
+    active = [_active_flows(line, side) for side in "dr"]
+    if active == [entry["flows"] for entry in classes]:
+        return ()
+    reason = f"{active[0]} and {active[1]} flows, as many as had a rate above 0"
+    changed = [entry | {"flows": flows} for entry, flows in zip(classes, active, strict=True)]
+    others = tables["class"][len(classes) :]
+    return (Variant(reason, tables | {"class": [*changed, *others]}),)
 
 
 def _mixed_rtts(lines: Lines) -> Iterator[Cell]:
@@ -238,17 +272,19 @@ def _overload(lines: Lines) -> Iterator[Cell]:
         values += [value for of in "dr" for value in _queue_delays(line, of, of)]
         if "udp" in of_probe:
             values += _queue_delays(of_probe["udp"], side, "udp")
+        tables = network(
+            link(rate, **_SIMULA_QUEUES[aqm]),
+            [*classes, unresponsive | {"traffic": datagrams}],
+            warmup_s=20,
+            duration_s=60,
+        )
         yield Cell(
             (aqm, flow_d, flow_r, side, f"{offered:g}"),
             f"{aqm}, UDP in class {side}",
-            network(
-                link(rate, **_SIMULA_QUEUES[aqm]),
-                [*classes, unresponsive | {"traffic": datagrams}],
-                warmup_s=20,
-                duration_s=60,
-            ),
+            tables,
             tuple(values),
             packets(max(rate, offered), 60),
+            _variants_with_active_flows(line, classes, tables),
         )
 
 
@@ -261,7 +297,8 @@ OVERLOAD = CellSet(
     (
         "The same source: 100 Mbit/s, RTT 10 ms, five flows of each class and UDP of 50 to 200 "
         "Mbit/s that does not respond, with ECT(1) in class d and without ECN in class r; "
-        "drop_on_overload, drop_dequeue, classic_protection 10 %.",
+        "drop_on_overload, drop_dequeue, classic_protection 10 %. In most runs some flows had no "
+        "rate at all (first quartile 0); the change leaves these out.",
     ),
     _PACKAGE,
 )
@@ -269,11 +306,15 @@ OVERLOAD = CellSet(
 _PAM_FAMILIES = {
     "cubic_ecn": ("linux-cubic", True),
     "cubic_ECN_Prague_1_vs_N_N_vs_1_N_vs_N": ("linux-cubic", True),
+    "cubic_ecn_fallback": ("linux-cubic", True),
     "cubic_noecn": ("linux-cubic", False),
     "bbrv1_noecn": ("linux-bbr", False),
     "bbrv3_noecn": ("bbr3", False),
 }
 """Stack of the classic flow, and whether it uses ECN."""
+
+_FLOWS_WITH_SMALL_WINDOWS = 20
+"""Flows that share 100 Mbit/s with windows of at most four packets each at 10 ms."""
 
 # The column threshold_ms has the target of PIE and DualPI2, and of CoDel.
 _PAM_QUEUES: dict[str, dict[str, Any]] = {
@@ -304,10 +345,11 @@ def _pam(lines: Lines) -> Iterator[Cell]:
         if len(pair) != 2:
             continue
         stack, ecn = _PAM_FAMILIES[family]
+        fallback = {"ecn_fallback": True} if family.endswith("_fallback") else {}
         limit = float(buffer) * rate * float(rtt) * 1000 / 8
         delay = f"{float(rtt) / 2:g}ms"
         classes = [
-            flows("prague", "prague", int(numbers[0]), delay=delay),
+            flows("prague", "prague", int(numbers[0]), delay=delay, tcp=fallback),
             flows("classic", stack, int(numbers[1]), delay=delay, tcp={"ecn": ecn}),
         ]
         values = []
@@ -331,12 +373,23 @@ def _pam(lines: Lines) -> Iterator[Cell]:
                     float(line["srtt_ci95"]),
                 ),
             ]
+        tables = network(link(rate, limit, **_PAM_QUEUES[aqm]), classes, duration_s=60)
+        variants = []
+        if sum(map(int, numbers)) >= _FLOWS_WITH_SMALL_WINDOWS:
+            newer = [flows("prague", "prague-2024", int(numbers[0]), delay=delay), classes[1]]
+            reason = "fractional windows, as of Prague of 2024"
+            variants.append(Variant(reason, tables | {"class": newer}))
+        if fallback:
+            noisy = [entry | {"tcp": entry["tcp"] | {"host_noise": "1ms"}} for entry in classes]
+            reason = "host noise of 1 ms, as of virtual machines"
+            variants.append(Variant(reason, tables | {"class": noisy}))
         yield Cell(
             (family.partition("_Prague")[0].lower(), aqm, buffer, rtt, *numbers),
             f"{family}, {aqm}",
-            network(link(rate, limit, **_PAM_QUEUES[aqm]), classes, duration_s=60),
+            tables,
             tuple(values),
             packets(rate, 60),
+            tuple(variants),
         )
 
 
@@ -349,7 +402,7 @@ PAM = CellSet(
     (
         "PAM 2025, A Deployment of L4S: goodput and smoothed RTT at 100 Mbit/s, 10 trials; sums of "
         "up to 25 flows of each kind. Kernel 5.15 of L4STeam, 6.4 for BBRv3. Left out: BBRv2, "
-        "BBRv3 with ECN, and the queue FQ.",
+        "BBRv3 with ECN, and the queue FQ. fallback: prague_ecn_fallback = 1.",
     ),
     _PACKAGE,
 )

@@ -80,15 +80,14 @@ def reproduce(  # noqa: PLR0913 - those of every paper, and the measurements
     sizes = paper.quick if quick else paper.whole
     runs = PublishedRuns(sizes, threads, progress, sets=sets, folders=tuple(measurements))
     report = paper.report(runs, output, quick=quick, force=force, scenarios=scenarios, cell=cell)
-    if measurements:
-        # The known differences are those of the packaged cells.
-        labels = {
-            (*each.label, value.quantity)
-            for cell_set in sets
-            for each in runs.cells_of(cell_set)
-            for value in each.values
-        }
-        report.known_differences = tuple(
-            known for known in report.known_differences if known.label in labels
-        )
+    # A difference is known only for the cells of these tables and sample sizes.
+    labels = {
+        (*each.label, value.quantity)
+        for cell_set in sets
+        for each in runs.cells_of(cell_set)
+        for value in each.values
+    }
+    report.known_differences = tuple(
+        known for known in report.known_differences if known.label in labels
+    )
     return report

@@ -22,7 +22,7 @@ from tcpcast_papers.published.long_flows import (
 )
 from tcpcast_papers.published.lossy_paths import LOSSY_PATHS
 from tcpcast_papers.published.series import CWND_SERIES, NEST
-from tcpcast_papers.simulations import Runs, simulate_scenario
+from tcpcast_papers.simulations import Runs, seed_of_cell, simulate_scenario
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -82,10 +82,11 @@ class CellJob:
     def run(self, progress: Callable[[float], None]) -> dict[str, Metric]:
         """Return the mean of each value of the cell, with its interval over the seeds."""
         values: dict[str, list[float]] = {value.quantity: [] for value in self.cell.values}
-        for seed in range(1, self.seeds + 1):
-            tables = self._tables
-            scenario = Scenario.from_dict(tables | {"run": tables["run"] | {"seed": seed}})
-            answer = simulate_scenario(scenario, partial(self._report, progress, seed))
+        tables, first_seed = self._tables, seed_of_cell(self.set_name, *self.label)
+        for index in range(self.seeds):
+            run = tables["run"] | {"seed": first_seed + index}
+            scenario = Scenario.from_dict(tables | {"run": run})
+            answer = simulate_scenario(scenario, partial(self._report, progress, index))
             if answer.not_applicable is not None:
                 raise ScenarioError(answer.not_applicable)
             for value in self.cell.values:
@@ -97,8 +98,8 @@ class CellJob:
         changed = (each.tables for each in self.cell.variants if each.reason == self.variant)
         return next(changed, self.cell.tables)
 
-    def _report(self, progress: Callable[[float], None], seed: int, share: float) -> None:
-        progress((seed - 1 + share) / self.seeds)
+    def _report(self, progress: Callable[[float], None], index: int, share: float) -> None:
+        progress((index + share) / self.seeds)
 
 
 def metric_over_seeds(runs: Sequence[float]) -> Metric:

@@ -4,7 +4,7 @@
 //! next burst waits until that time has passed. A late burst shortens the following wait, by at
 //! most half.
 
-use super::cc::path_model::chunk_packets;
+use super::cc::path_model::{BurstRules, chunk_packets};
 use super::stack::{PacingCondition, PacingRules};
 use tcpcast_link::time::{NEVER, Nanos, SECOND};
 
@@ -30,6 +30,7 @@ pub struct Pacer {
     /// Bytes added to chunks for short round-trip times: see `offload.rs`.
     extra_bytes: u64,
     chunks: Option<CachedChunkSize>,
+    bursts: Option<BurstRules>,
     last: CachedPacketTime,
 }
 
@@ -52,9 +53,10 @@ struct CachedPacketTime {
 }
 
 impl Pacer {
-    /// Creates the pacer of a connection.
+    /// Creates the pacer of a connection; `bursts` are those of the congestion control, if it has
+    /// any.
     #[must_use]
-    pub fn new(rules: &PacingRules) -> Self {
+    pub fn new(rules: &PacingRules, bursts: Option<BurstRules>) -> Self {
         let is_paced = rules.condition != PacingCondition::Never;
         Self {
             rate: None,
@@ -67,6 +69,7 @@ impl Pacer {
             credit: 0,
             extra_bytes: 0,
             chunks: None,
+            bursts,
             last: CachedPacketTime::default(),
         }
     }
@@ -98,7 +101,10 @@ impl Pacer {
         match self.chunks {
             Some(chunks) if chunks.rate == rate => chunks,
             _ => {
-                let packets = chunk_packets(rate, self.extra_bytes, mss);
+                let packets = match self.bursts {
+                    Some(bursts) => bursts.packets_per_burst(rate, mss),
+                    None => chunk_packets(rate, self.extra_bytes, mss),
+                };
                 let chunks = CachedChunkSize {
                     rate,
                     packets,
@@ -201,7 +207,7 @@ mod tests {
     use super::*;
 
     fn pacer(rules: PacingRules) -> Pacer {
-        Pacer { sent: UNPACED_PACKETS, ..Pacer::new(&rules) }
+        Pacer { sent: UNPACED_PACKETS, ..Pacer::new(&rules, None) }
     }
 
     /// Packets of 1448 bytes that a pacer sends in a second at 1.448 MB/s.
@@ -232,6 +238,18 @@ mod tests {
     }
 
     #[test]
+    fn bursts_of_prague_take_a_quarter_of_a_millisecond() {
+        let bursts = |min_packets, rate: u64| {
+            let rules = BurstRules { shift: 12, min_packets };
+            let mut pacer = Pacer::new(&PacingRules::INTERNAL, Some(rules));
+            pacer.packets_per_chunk(rate / 8, 1448)
+        };
+        assert_eq!((bursts(2, 20_000_000), bursts(1, 20_000_000)), (2, 1));
+        assert_eq!(bursts(1, 1_000_000_000), 21);
+        assert_eq!(bursts(1, 100_000_000_000), 45);
+    }
+
+    #[test]
     fn bursts_are_sent_at_the_rate() {
         let mut pacer = pacer(PacingRules::INTERNAL);
         pacer.set_rate(Some(1_000_000));
@@ -252,7 +270,7 @@ mod tests {
     #[test]
     fn linux_tcp_update_skb_after_send_paces_from_tenth_packet() {
         let unpaced_packets = |rate| {
-            let mut pacer = Pacer::new(&PacingRules::INTERNAL);
+            let mut pacer = Pacer::new(&PacingRules::INTERNAL, None);
             pacer.set_rate(Some(rate));
             let mut packets = 0;
             while !pacer.must_packet_wait(0) {

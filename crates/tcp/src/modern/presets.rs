@@ -68,6 +68,11 @@ presets! {
         control: CongestionControlKind::Prague(PragueOptions::V2020),
         ..PRAGUE
     },
+    /// Linux with TCP Prague of 2024.
+    Prague2024 "prague-2024" Stack {
+        control: CongestionControlKind::Prague(PragueOptions::V2024),
+        ..PRAGUE
+    },
     /// Linux with TFRC.
     Tfrc "tfrc" Stack { control: CongestionControlKind::Tfrc, initial_window: 3, ..LINUX },
 }

@@ -198,7 +198,7 @@ impl Sender {
             rescued: false,
             burst_open: false,
             chunk: OffloadChunk::default(),
-            pacer: Pacer::new(&stack.pacing),
+            pacer: Pacer::new(&stack.pacing, stack.control.bursts()),
             counters: SenderCounters::default(),
             socket: None,
             control: stack.new_control(now, start, seed),

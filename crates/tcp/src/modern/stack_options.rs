@@ -1,7 +1,7 @@
 //! Configuration of a stack: a preset and options that override its rules.
 
 use super::buffer_memory::BufferMemory;
-use super::cc::{CongestionControlKind, CubicOptions, ExternalControlId};
+use super::cc::{CongestionControlKind, CubicOptions, ExternalControlId, PragueOptions};
 use super::handshake::HandshakeKind;
 use super::kernel_version::{KernelRules, KernelVersion};
 use super::presets::Preset;
@@ -162,6 +162,8 @@ pub(super) struct StackOptions {
     nodelay: bool,
     /// Used only by MulTCP.
     virtual_flows: NonZeroU16,
+    /// Used only by Prague.
+    ecn_fallback: bool,
     /// `None` selects certificates of a usual size.
     #[serde(default)]
     certificate: Option<u32>,
@@ -226,6 +228,12 @@ impl StackOptions {
         }
         match preset {
             CongestionControlKind::MulTcp(_) => CongestionControlKind::MulTcp(self.virtual_flows),
+            CongestionControlKind::Prague(options) => {
+                CongestionControlKind::Prague(PragueOptions {
+                    fallback: self.ecn_fallback,
+                    ..options
+                })
+            }
             CongestionControlKind::Cubic(options) => {
                 // In QUIC, slow start of CUBIC ends only by loss.
                 let ends_early = self.quic.is_none();

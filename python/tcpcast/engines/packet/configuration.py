@@ -434,6 +434,7 @@ def _modern_tcp_config(group: Population) -> Config:
         # Browsers and web servers set TCP_NODELAY.
         "nodelay": bool(tcp.nodelay) or isinstance(group.traffic, Pages),
         "virtual_flows": tcp.virtual_flows or 1,
+        "ecn_fallback": bool(tcp.ecn_fallback),
         "certificate": tcp.certificate,
         "quic": _quic_config(group) if tcp.is_quic else None,
     }

@@ -30,7 +30,7 @@ pub use prague::{PragueControl, PragueOptions};
 pub use reno::RenoControl;
 pub use tfrc::Tfrc;
 
-use self::path_model::BbrState;
+use self::path_model::{BbrState, BurstRules};
 use super::window::CongestionWindow;
 use std::num::NonZeroU16;
 use tcpcast_link::time::Nanos;
@@ -106,6 +106,17 @@ controls! {
     Tfrc: Box<Tfrc> = Box::new(Tfrc::new(rules, now)),
     /// Code outside of this crate.
     External(id: ExternalControlId): External = External::new(id, rules),
+}
+
+impl CongestionControlKind {
+    /// Bursts that this algorithm sends, if they are not those of Linux.
+    #[must_use]
+    pub fn bursts(self) -> Option<BurstRules> {
+        match self {
+            Self::Prague(options) => Some(options.bursts()),
+            _ => None,
+        }
+    }
 }
 
 impl AnyCongestionControl {

@@ -14,8 +14,8 @@ pub use aggregation::AckAggregationEpoch;
 pub use full_pipe::FullPipeDetection;
 pub use max_filter::{TwoCycleMaxFilter, WindowedMaxFilter};
 pub use pacing_rate::{
-    INITIAL_CWND, MAX_BURST_BYTES, MIN_CWND, PacingRate, bandwidth_of, burst_bytes, chunk_packets,
-    packets_carried_rounded_down, packets_carried_rounded_up,
+    BurstRules, INITIAL_CWND, MAX_BURST_BYTES, MIN_CWND, PacingRate, bandwidth_of, burst_bytes,
+    chunk_packets, packets_carried_rounded_down, packets_carried_rounded_up,
 };
 pub use random::SplitMix64;
 pub use rtt_probe::MinRttProbe;

@@ -66,6 +66,25 @@ pub fn chunk_packets(rate: u64, extra_bytes: u64, mss: u32) -> u32 {
     (max as u32).clamp(min, 127)
 }
 
+/// Bursts of a congestion control that are shorter than Linux's millisecond (`tso_segs` of the L4S
+/// team's kernel).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BurstRules {
+    /// A burst takes 1/2^`shift` of a second at the pacing rate.
+    pub shift: u32,
+    /// Smallest burst.
+    pub min_packets: u32,
+}
+
+impl BurstRules {
+    /// Packets per burst at a rate in bytes per second.
+    #[must_use]
+    pub fn packets_per_burst(self, rate: u64, mss: u32) -> u32 {
+        let packets = (rate / u64::from(mss)) >> self.shift;
+        (packets.min(MAX_BURST_BYTES / u64::from(mss)) as u32).max(self.min_packets)
+    }
+}
+
 /// Pacing rate.
 #[derive(Clone, Copy, Debug)]
 pub struct PacingRate {
