@@ -9,9 +9,13 @@ import pytest
 from tcpcast.cli import main
 from tcpcast.errors import ScenarioError
 from tcpcast.scenario import Scenario
+from tcpcast_papers.l4s import description as l4s
+from tcpcast_papers.l4s.sets import SETS as SETS_OF_L4S
+from tcpcast_papers.published import description as published
 from tcpcast_papers.published.cells import Cell, CellSet, spread
 from tcpcast_papers.published.runs import QUICK, SETS, PublishedRuns, SampleSizes
 from tcpcast_papers.published.sections import summary_text
+from tcpcast_papers.runner import known_differences
 
 Capture = pytest.CaptureFixture[str]
 
@@ -93,3 +97,12 @@ def test_table_without_a_column_is_reported(tmp_path: Path) -> None:
     runs = PublishedRuns(QUICK, folders=(tmp_path,))
     with pytest.raises(ScenarioError, match=r"lossy_paths_atc2025.csv has no column 'one_way_ms'"):
         runs.request_all()
+
+
+def test_known_differences_are_those_of_the_cells_and_of_the_sign_tests(tmp_path: Path) -> None:
+    """The table of l4s has cells of folders, which are not gone if no folder is given."""
+    sizes = SampleSizes(seeds=2, packets=1e5)
+    paper = replace(l4s.PAPER, whole=sizes)
+    report = published.reproduce(tmp_path / "page", paper=paper, sets=SETS_OF_L4S)
+    assert report.known_differences == ()
+    assert len(known_differences(l4s.PAPER.package, "whole")) > 3

@@ -82,12 +82,15 @@ def reproduce(  # noqa: PLR0913 - those of every paper, and the measurements
     report = paper.report(runs, output, quick=quick, force=force, scenarios=scenarios, cell=cell)
     # A difference is known only for the cells of these tables and sample sizes.
     labels = {
-        (*each.label, value.quantity)
+        (cell_set.name, *each.label, value.quantity)
         for cell_set in sets
         for each in runs.cells_of(cell_set)
         for value in each.values
     }
+    set_names = {cell_set.name for cell_set in sets}
     report.known_differences = tuple(
-        known for known in report.known_differences if known.label in labels
+        known
+        for known in report.known_differences
+        if known.section not in set_names or (known.section, *known.label) in labels
     )
     return report
