@@ -64,6 +64,8 @@ class QuicStack(NamedTuple):
         Probes carry unacknowledged data if there is no new data; otherwise they are pings.
     fills_window
         The window may be filled exactly; otherwise at least a byte of it stays free.
+    fractional_cubic
+        CUBIC follows the formulas of RFC 8312 with a window in bytes, instead of Linux's code.
     pacing_percent
         Pacing rate in percent of the window per smoothed RTT.
     burst_min_packets, burst_max_packets, burst_window_percent, burst_time_s, waits_for_burst
@@ -81,6 +83,7 @@ class QuicStack(NamedTuple):
     probes: int = 2
     probes_carry_data: bool = True
     fills_window: bool = True
+    fractional_cubic: bool = False
     pacing_percent: int = 125
     burst_min_packets: int = 10
     burst_max_packets: int = 10
@@ -98,6 +101,7 @@ QUIC_STACKS = {
         "quinn-proto 0.11.19 (connection/pacing.rs, connection/spaces.rs, config/transport.rs)",
         probes_carry_data=False,
         fills_window=False,
+        fractional_cubic=True,
         burst_max_packets=256,
         burst_time_s=0.002,
         waits_for_burst=True,

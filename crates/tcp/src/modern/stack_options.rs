@@ -234,6 +234,11 @@ impl StackOptions {
                     ..options
                 })
             }
+            CongestionControlKind::Cubic(_)
+                if self.quic.as_ref().is_some_and(|rules| rules.fractional_cubic) =>
+            {
+                CongestionControlKind::FractionalCubic
+            }
             CongestionControlKind::Cubic(options) => {
                 // In QUIC, slow start of CUBIC ends only by loss.
                 let ends_early = self.quic.is_none();

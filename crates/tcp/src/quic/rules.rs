@@ -26,6 +26,8 @@ pub struct QuicRules {
     pub probes_carry_data: bool,
     /// The window may be filled exactly; otherwise at least a byte of it stays free.
     pub fills_window: bool,
+    /// CUBIC follows the formulas of RFC 8312 with a window in bytes, instead of Linux's code.
+    pub fractional_cubic: bool,
     /// Pacing rate of controls without a rate of their own, in percent of the window per smoothed
     /// round-trip time: N of RFC 9002, section 7.7. 0 for no pacing.
     pub pacing_percent: u32,
@@ -48,6 +50,7 @@ impl QuicRules {
         probes: 2,
         probes_carry_data: true,
         fills_window: true,
+        fractional_cubic: false,
         pacing_percent: 125,
         burst: PacingBurst {
             min_packets: 10,

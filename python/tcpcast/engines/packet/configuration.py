@@ -463,6 +463,7 @@ def _quic_config(group: Population) -> Config:
         "probes": stack.probes,
         "probes_carry_data": stack.probes_carry_data,
         "fills_window": stack.fills_window,
+        "fractional_cubic": stack.fractional_cubic,
         "pacing_percent": 0 if tcp.pacing == "off" else stack.pacing_percent,
         "burst": {
             "min_packets": stack.burst_min_packets,

@@ -118,9 +118,8 @@ mod tests {
     #[test]
     fn window_follows_the_estimate_of_reno_from_the_reduction_on() {
         let mut control = FractionalCubic { window: Some(15.0), ..FractionalCubic::default() };
-        let mut window = CongestionWindow::new(15);
+        let window = CongestionWindow::new(15);
         assert_eq!((control.ssthresh(&window), control.window), (11, Some(10.5)));
-        window.cwnd = 11;
         control.reduced_at = Some(0);
         // Ten acknowledgements per round trip of 20 ms.
         let mut grown = 10.5;

@@ -9,6 +9,7 @@ mod congestion_control;
 mod cubic;
 mod dctcp;
 pub mod external;
+mod fractional_cubic;
 mod hystart;
 mod multcp;
 pub mod path_model;
@@ -25,6 +26,7 @@ pub use congestion_control::{
 pub use cubic::{CubicControl, CubicOptions};
 pub use dctcp::DctcpControl;
 pub use external::{External, ExternalControl, ExternalControlFactory, ExternalControlId};
+pub use fractional_cubic::FractionalCubic;
 pub use multcp::MulTcpControl;
 pub use prague::{PragueControl, PragueOptions};
 pub use reno::RenoControl;
@@ -91,6 +93,8 @@ controls! {
     Reno: RenoControl = RenoControl::new(rules),
     /// RFC 9438.
     Cubic(options: CubicOptions): CubicControl = CubicControl::new(options, rules, now, start),
+    /// RFC 8312 with a window in bytes.
+    FractionalCubic: FractionalCubic = FractionalCubic::default(),
     /// RFC 8257.
     Dctcp: DctcpControl = DctcpControl::new(rules, start),
     /// draft-briscoe-iccrg-prague-congestion-control.
