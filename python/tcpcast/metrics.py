@@ -323,6 +323,22 @@ METRICS: dict[str, MetricDefinition] = {
         class_columns="times",
         headline_of=("stream",),
     ),
+    "video_rate_bps": MetricDefinition(
+        unit="bit/s",
+        meaning="mean rate of the segments of streams, by playing time",
+        ratio_of=(("video_bits",), ("video_ns",)),
+        class_columns="times",
+        can_be_constant=True,
+        headline_of=("stream",),
+    ),
+    "quality_switch_ratio": MetricDefinition(
+        unit="1",
+        meaning="share of segments of streams at another rate than the segment before",
+        ratio_of=(("switched_video_ns",), ("video_ns",)),
+        class_columns="times",
+        can_be_constant=True,
+        headline_of=("stream",),
+    ),
     "loss_indication_ratio": MetricDefinition(
         unit="1",
         meaning="(fast-recovery episodes + timeout sequences) / data packets sent",

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import tcpcast
 from tcpcast import Answer, Scenario, networks
+from tcpcast.errors import ScenarioError
 
 RUN = {"run": {"duration": "20s", "warmup": "4s", "seed": 1}}
 
@@ -246,6 +247,65 @@ def test_a_stream_stalls_if_the_link_is_too_slow() -> None:
     # The link carries 4 Mbit/s of IP bytes, 77 % of the video's rate.
     assert slow["stall_ratio"] == pytest.approx(1 - 4 * 1448 / 1500 / 5, abs=0.06)
     assert slow["startup_time_s"] > stalls("20mbit")["startup_time_s"]
+
+
+def play(rate: str, seconds: int = 600, **traffic: Any) -> dict[str, float]:
+    """Return the row of a player on a line."""
+    tables = {
+        "link": {"line": {"rate": rate, "buffer": "100ms"}},
+        "class": [
+            {
+                "name": "film",
+                "flows": 1,
+                "route": ["line"],
+                "delay": "10ms",
+                "traffic": {"kind": "stream", "ladder": ["1mbit", "2mbit", "4mbit"]} | traffic,
+            }
+        ],
+    }
+    answer = simulate(tables, run__duration=f"{seconds}s", run__warmup="60s")
+    return by(answer, "by_class", "name", "film")
+
+
+@pytest.mark.parametrize("control", ["buffer", "throughput"])
+def test_a_player_uses_the_highest_rate_of_a_fast_line(control: str) -> None:
+    film = play("20mbit", control=control)
+    assert film["video_rate_bps"] == pytest.approx(4e6)
+    assert (film["stall_ratio"], film["quality_switch_ratio"]) == (0, 0)
+
+
+def test_a_player_by_throughput_is_steady_and_one_by_its_buffer_uses_the_line() -> None:
+    by_throughput, by_buffer = (play("3mbit", control=c) for c in ("throughput", "buffer"))
+    # The line carries 2.9 Mbit/s of payload, between two rates.
+    assert by_throughput["video_rate_bps"] == pytest.approx(2e6, rel=0.02)
+    assert by_throughput["quality_switch_ratio"] < 0.02
+    # Requests one after the other leave the line idle for a round trip each.
+    assert by_buffer["video_rate_bps"] == pytest.approx(2.8e6, rel=0.07)
+    assert by_buffer["quality_switch_ratio"] > 0.05
+    assert by_buffer["stall_ratio"] == by_throughput["stall_ratio"] == 0
+
+
+@pytest.mark.parametrize(
+    ("changes", "error"),
+    [
+        ({"rate": "1mbit"}, 'rate: and ladder are mutually exclusive; use rate = "5mbit", or'),
+        ({"ladder": None}, 'rate: is missing; use rate = "5mbit", or ladder ='),
+        ({"ladder": ["2mbit", "1mbit"]}, "ladder: rates must increase; begin with the lowest"),
+        ({"ladder": ["1mbit"]}, "ladder"),
+        ({"ladder": None, "rate": "1mbit", "control": "buffer"}, "control: requires ladder"),
+    ],
+)
+def test_a_ladder_has_increasing_rates(changes: dict[str, Any], error: str) -> None:
+    traffic = {key: value for key, value in ({"kind": "stream"} | changes).items() if value}
+    if "ladder" not in changes:
+        traffic["ladder"] = ["1mbit", "2mbit"]
+    tables = {
+        "link": {"line": {"rate": "1mbit", "buffer": "100ms"}},
+        "class": [{"name": "film", "flows": 1, "route": ["line"], "traffic": traffic}],
+    }
+    with pytest.raises(ScenarioError) as raised:
+        Scenario.from_dict(tables)
+    assert error in str(raised.value)
 
 
 def test_names_of_links_and_their_order_do_not_matter() -> None:

@@ -236,7 +236,14 @@ class Generator:
                 | choose([{}, {"ecn": "ect1"}])
                 | {"flows": flows},
                 {"kind": "ping", "interval": choose(["10ms", "100ms"]), "flows": flows},
-                {"kind": "stream", "rate": self._quantity(0.5, 8, "mbit"), "flows": flows},
+                {"kind": "stream", "flows": flows}
+                | choose(
+                    [
+                        {"rate": self._quantity(0.5, 8, "mbit")},
+                        {"ladder": ["0.5mbit", "2mbit", "6mbit"]},
+                        {"ladder": ["0.5mbit", "2mbit"], "control": "throughput"},
+                    ]
+                ),
                 {"kind": "page", "objects": choose(["text", "chain", "median"]), "sources": flows}
                 | choose([{}, {"http": "1.1"}, {"order": "in-turn"}, {"connection": "persistent"}])
                 | {"pause": pause},

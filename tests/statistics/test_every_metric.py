@@ -56,7 +56,11 @@ NETWORKS: tuple[dict[str, Any], ...] = (
     {
         "link": {"core": BOTTLENECK},
         "class": [
-            {"name": "film", "flows": 2, "traffic": {"kind": "stream", "rate": "3mbit"}},
+            {
+                "name": "film",
+                "flows": 2,
+                "traffic": {"kind": "stream", "ladder": ["3mbit", "6mbit"]},
+            },
             {"name": "page", "sources": 4, "traffic": {"kind": "page", "objects": "text"}},
         ],
     },

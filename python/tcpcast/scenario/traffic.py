@@ -82,6 +82,8 @@ DISTRIBUTIONS = (
 )
 TRAFFIC_KINDS = ("on-off", "bulk", "transfers", "requests", "messages", "ping", "stream", "page")
 
+MAX_QUALITIES = 50
+
 Count = Annotated[int, *integer_annotation(1, MAX_SOURCES)]
 
 
@@ -637,10 +639,25 @@ class Ping(_Flows):
 
 
 class Stream(_Flows):
-    """Video in segments of a fixed rate; a player requests them and buffers them."""
+    """Video in segments; a player requests them, chooses their rate, and buffers them."""
 
     kind: Literal["stream"]
-    rate: Rate = Field(examples=["5mbit"], description="payload rate of the video")
+    rate: Rate | None = Field(
+        default=None, examples=["5mbit"], description="payload rate of a video with one quality"
+    )
+    ladder: Annotated[list[PositiveRate], Field(min_length=2, max_length=MAX_QUALITIES)] | None = (
+        Field(
+            default=None,
+            examples=[["0.5mbit", "2mbit", "5mbit"]],
+            description="instead of `rate`: payload rates of the qualities, lowest first",
+        )
+    )
+    control: Annotated[Literal["buffer", "throughput"], Choice("control")] | None = Field(
+        default=None,
+        examples=["throughput"],
+        description="how the player chooses from `ladder`: by its buffer (BBA-0), or by the "
+        "throughput of the last five segments (RB); default buffer",
+    )
     segment: PositiveDuration = Field(
         default=2.0, examples=["2s"], description="playing time of a segment"
     )
@@ -653,9 +670,24 @@ class Stream(_Flows):
         default=30.0, examples=["30s"], description="largest buffered playing time"
     )
 
+    @property
+    def rates(self) -> list[float]:
+        """Rates of the qualities, lowest first."""
+        one = [] if self.rate is None else [self.rate]
+        return one if self.ladder is None else self.ladder
+
     def _find_errors(self) -> Errors:
-        if math.isinf(self.rate):
-            yield make_error_at('a stream needs a rate; use "5mbit", for example', "rate")
+        if (self.rate is None) == (self.ladder is None):
+            what = "is missing" if self.rate is None else "and ladder are mutually exclusive"
+            message = f'{what}; use rate = "5mbit", or ladder = ["1mbit", "5mbit"] for several'
+            yield make_error_at(message, "rate")
+        if any(map(math.isinf, self.rates)):
+            key = "rate" if self.ladder is None else "ladder"
+            yield make_error_at('a stream needs rates; use "5mbit", for example', key)
+        if sorted({*self.rates}) != self.rates:
+            yield make_error_at("rates must increase; begin with the lowest", "ladder")
+        if self.ladder is None and self.control is not None:
+            yield make_error_at("requires ladder; leave it out", "control")
         least = max(self.start_buffer, self.segment)
         if self.max_buffer < least:
             message = (

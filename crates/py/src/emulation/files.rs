@@ -68,8 +68,10 @@ pub(super) fn flow_app(
             FlowApp::Requests { exchanges, client: (first, fan_in) }
         }
         FlowTraffic::Page(_) => return None,
+        // Python has refused several rates.
         FlowTraffic::Stream(stream) => FlowApp::Stream(StreamConfig {
-            segment_bytes: ((stream.rate_bps as f64 * stream.segment_s / 8.0).round() as u64)
+            segment_bytes: ((*stream.rates_bps.first()? as f64 * stream.segment_s / 8.0).round()
+                as u64)
                 .max(1),
             segment: seconds_to_nanos(stream.segment_s),
             start_buffer: seconds_to_nanos(stream.start_buffer_s),

@@ -155,12 +155,26 @@ pub struct PingTraffic {
     pub stop: Option<f64>,
 }
 
-/// A player that requests segments of a fixed rate.
+/// Rule by which a player chooses among the rates of its video.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum QualityControl {
+    /// By the buffered time: BBA-0 (Huang et al., SIGCOMM 2014, algorithm 1).
+    Buffer,
+    /// By the harmonic mean of the throughput of the last five segments: rule RB of Yin et al.
+    /// (SIGCOMM 2015).
+    Throughput,
+}
+
+/// A player that requests segments, each at one of several rates.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StreamTraffic {
-    /// Rate of the media in bit/s.
-    pub rate_bps: u64,
+    /// Rates of the media in bit/s, ascending.
+    #[serde(deserialize_with = "crate::traffic::deserialize_non_empty")]
+    pub rates_bps: Vec<u64>,
+    /// Choice among several rates.
+    pub control: QualityControl,
     /// Length of a segment in seconds.
     pub segment_s: f64,
     /// Buffered time with which playing begins, and resumes after a stall, in seconds.

@@ -294,7 +294,8 @@ fn rich_traffics() -> impl Strategy<Value = FlowTraffic> {
         rounding: SizeRounding::Nearest,
     });
     let stream = FlowTraffic::Stream(StreamTraffic {
-        rate_bps: MBIT,
+        rates_bps: vec![MBIT / 2, MBIT],
+        control: QualityControl::Throughput,
         segment_s: 0.3,
         start_buffer_s: 0.5,
         max_buffer_s: 2.0,

@@ -29,8 +29,8 @@ mod wire;
 pub use config::{
     AnswerOrder, CrossStreamConfig, FlowClassConfig, FlowTcp, FlowTraffic, LinkChangeConfig,
     LinkInstances, MessageTraffic, NetworkConfig, NetworkLinkConfig, Page, PageHost, PageObject,
-    PageTraffic, PingTraffic, ReadPause, ReadingConfig, RequestTraffic, SendingEnds, SiteConfig,
-    StreamTraffic, TimedChange, WritingConfig,
+    PageTraffic, PingTraffic, QualityControl, ReadPause, ReadingConfig, RequestTraffic,
+    SendingEnds, SiteConfig, StreamTraffic, TimedChange, WritingConfig,
 };
 
 pub use links::{NetworkLinks, RouteSet, RouteUser};

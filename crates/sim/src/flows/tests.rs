@@ -410,7 +410,8 @@ fn messages_have_one_way_delays_and_pings_round_trips() {
 fn stream_starts_stalls_and_plays() {
     let stream = |max_buffer_s| {
         FlowTraffic::Stream(StreamTraffic {
-            rate_bps: 4 * MBIT,
+            rates_bps: vec![4 * MBIT],
+            control: QualityControl::Buffer,
             segment_s: 2.0,
             start_buffer_s: 4.0,
             max_buffer_s,
@@ -437,6 +438,45 @@ fn stream_starts_stalls_and_plays() {
     assert!((50.0..61.0).contains(&played), "{played} s");
     let stalled = slow.class(0, ClassCell::StalledPlay) as f64 * 1e-9;
     assert!(slow.class(0, ClassCell::Stalls) > 10 && (40.0..62.0).contains(&stalled), "{stalled}");
+}
+
+/// Share of the highest rate in the mean rate of a player on a link of `mbit`, stalls, and switches.
+fn play_ladder(control: QualityControl, mbit: f64) -> (f64, u64, u64) {
+    let stream = FlowTraffic::Stream(StreamTraffic {
+        rates_bps: vec![MBIT, 2 * MBIT, 4 * MBIT],
+        control,
+        segment_s: 2.0,
+        start_buffer_s: 4.0,
+        max_buffer_s: 30.0,
+        start: BulkStartTimes::Times(vec![0.0]),
+        stop: None,
+    });
+    let links = vec![link((mbit * MBIT as f64) as u64, 100, QueueConfig::DropTail)];
+    let config = network(links, vec![class(1, &[0], &[], stream)]);
+    let run = Outcome::new(&NetworkConfig { warmup: 0, ..config }, 300 * SECOND);
+    let mean = run.class(0, ClassCell::VideoBits) as f64 / run.class(0, ClassCell::Video) as f64;
+    (
+        mean * 1e9 / (4 * MBIT) as f64,
+        run.class(0, ClassCell::Stalls),
+        run.class(0, ClassCell::SwitchedVideo) / (2 * SECOND),
+    )
+}
+
+#[test]
+fn player_chooses_the_quality_that_the_link_carries() {
+    for control in [QualityControl::Buffer, QualityControl::Throughput] {
+        let (fast, stalls, switches) = play_ladder(control, 20.0);
+        assert!(fast > 0.9 && stalls == 0 && switches <= 2, "{control:?}: {fast} {switches}");
+        let (slow, stalls, _) = play_ladder(control, 1.4);
+        assert!((0.25..0.36).contains(&slow) && stalls == 0, "{control:?}: {slow} {stalls}");
+    }
+    // By throughput the player keeps 2 Mbit/s on 3 Mbit/s; by the buffer it alternates with 4 and
+    // uses nearly the whole link.
+    let (by_throughput, _, rare) = play_ladder(QualityControl::Throughput, 3.0);
+    let (by_buffer, stalls, often) = play_ladder(QualityControl::Buffer, 3.0);
+    assert!((0.45..0.51).contains(&by_throughput) && rare <= 2, "{by_throughput} {rare}");
+    assert!((0.6..0.75).contains(&by_buffer) && stalls == 0, "{by_buffer} {stalls}");
+    assert!(often > rare, "{often} {rare}");
 }
 
 #[test]

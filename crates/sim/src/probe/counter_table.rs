@@ -137,6 +137,12 @@ cells! {
     StalledPlay = "stalled_play_ns",
     /// Time for which streams played.
     Played = "played_ns",
+    /// Bits of received segments of streams.
+    VideoBits = "video_bits",
+    /// Playing time of these segments.
+    Video = "video_ns",
+    /// Playing time of those at another rate than the segment before.
+    SwitchedVideo = "switched_video_ns",
     /// Complete pages.
     Pages = "pages",
     /// Times of these pages: first request wanted to last byte of all objects.

@@ -23,7 +23,7 @@ from tcpcast.errors import NotApplicable, Suggestion
 from tcpcast.scenario.loss import RestOfRound
 from tcpcast.scenario.modern_stacks import MODERN_STACKS
 from tcpcast.scenario.modern_tcp import get_congestion_control
-from tcpcast.scenario.traffic import Messages, Transfers
+from tcpcast.scenario.traffic import Messages, Stream, Transfers
 from tcpcast.units import format_duration
 
 if TYPE_CHECKING:
@@ -357,6 +357,10 @@ def _find_unsupported_traffic(scenario: Scenario, group: Population) -> Iterator
                 "class, so they share this link; use traffic of kind on-off, or leave out its rate "
                 "and loss"
             )
+    if isinstance(traffic, Stream) and traffic.ladder is not None:
+        yield NotApplicable(
+            f"{where}.traffic.ladder: engine kernel plays one quality; use rate, or engine packet"
+        )
     if isinstance(traffic, Messages) and traffic.ecn is not None:
         yield NotApplicable(
             f"{where}.traffic.ecn: engine kernel sends messages without ECN; leave this key out"

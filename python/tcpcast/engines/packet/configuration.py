@@ -246,7 +246,8 @@ def _routed_traffic_config(
             config = {"bytes": traffic.size, "interval": traffic.interval.parameters()}
         case Stream():
             config = {
-                "rate_bps": finite_bps(traffic.rate),
+                "rates_bps": [finite_bps(rate) for rate in traffic.rates],
+                "control": traffic.control or "buffer",
                 "segment_s": traffic.segment,
                 "start_buffer_s": traffic.start_buffer,
                 "max_buffer_s": traffic.max_buffer,

@@ -267,7 +267,7 @@ def _estimate_ratio_of_row(
     return units.ratio(
         numerator,
         denominator,
-        scale=1e-9 if row.unit == "s" else 1.0,
+        scale={"s": 1e-9, "bit/s": 1e9}.get(row.unit, 1.0),
         events=row.counts_events and has_feature(scenario, row.events_need),
         maximum=row.maximum,
     )
