@@ -44,7 +44,7 @@ def test_each_difference_has_a_reason() -> None:
 @pytest.mark.skipif(not tools_are_known(), reason="no tcptrace with tshark 4.0: make peers")
 @pytest.mark.parametrize("name", dict.fromkeys(row["capture"] for row in ROWS))
 def test_counts_equal_the_listed_counts(name: str, tmp_path: Path) -> None:
-    """If not: correct ``expert_counts.csv``, or the program; then ``make docs-update``."""
+    """If not: correct ``expert_counts.csv``, or the program."""
     assert FOLDER is not None
     path = next(
         folder / name for folder in (FOLDER, FOLDER / "offload") if (folder / name).exists()

@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any
 
 from doc_api import MODULES, api
-from doc_differences import differences, experts
+from doc_differences import differences
 from doc_options import COMMAND_TABLES, key_index, option_index, shared_options
 from pydantic.fields import FieldInfo
 from tcpcast.engines import REGISTRY
@@ -439,7 +439,6 @@ TABLES: dict[str, Callable[[], str]] = {
     "index.options": option_index,
     "index.keys": lambda: key_index({name: list(_entries(name)) for name in TABLES_OF_KEYS}),
     "trace.differences": differences,
-    "trace.experts": experts,
 }
 TABLES |= COMMAND_TABLES
 for _name in TABLES_OF_KEYS:
