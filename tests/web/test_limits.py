@@ -171,6 +171,7 @@ def test_simulation_is_interrupted_at_its_time_limit(
 
 
 def test_memory_of_a_calculation_is_limited(page: Page) -> None:
-    values = {"file": "web-10mbit", "traffic.sources": "10000000", "simulate": "1"}
+    values = {"file": "web-10mbit", "engine": "packet", "traffic.sources": "10000000"}
+    values["simulate"] = "1"
     text = page.answer("run", **values)["page"]
     assert re.search(r"of memory, but only (1\.[0-9]+|2) GiB are free", text)
