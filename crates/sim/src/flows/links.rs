@@ -62,6 +62,8 @@ pub struct NetworkLinks {
     replication: u32,
     /// Pairs of configured link and class.
     link_classes: Vec<(usize, usize)>,
+    /// Number of counters of all links.
+    sum_count: usize,
     /// Instances of each configured link, by source or member.
     instances: Vec<Vec<Option<LinkId>>>,
     /// Route sets by class, member and host; by source if a route has a link of each sender.
@@ -80,6 +82,7 @@ impl NetworkLinks {
     pub fn new(config: &Arc<NetworkConfig>, replication: u32) -> Self {
         Self {
             link_classes: config.link_classes(),
+            sum_count: config.sum_count(),
             config: Arc::clone(config),
             replication,
             instances: vec![Vec::new(); config.links.len()],
@@ -244,7 +247,7 @@ impl NetworkLinks {
     /// link, then [`LINK_CLASS_CELLS`] of each pair of link and class.
     #[must_use]
     pub fn sums<T: Copy>(&self, network: &Network<T>, now: Nanos) -> Vec<u64> {
-        let mut sums = Vec::with_capacity(self.config.sum_count());
+        let mut sums = Vec::with_capacity(self.sum_count);
         for (declared, config) in self.config.links.iter().enumerate() {
             let mut total = [0_u64; LINK_TOTAL_CELLS.len()];
             if let Some(first) = self.instances_of(declared).next() {

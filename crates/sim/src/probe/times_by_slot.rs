@@ -80,27 +80,35 @@ impl OpenCounts {
     const EMPTY: Self =
         Self { counts: Vec::new(), filled: [0; BUCKETS.div_ceil(WORD_BITS)], zeros: 0 };
 
-    /// Buckets and counts of the slot.
-    fn filled(&self) -> impl Iterator<Item = (u16, u64)> + '_ {
-        let zeros = (self.zeros > 0).then_some((0, u64::from(self.zeros)));
-        let others = (0..).step_by(WORD_BITS).zip(&self.filled).flat_map(|(from, word)| {
-            let rests = std::iter::successors(Some(*word).filter(|rest| *rest != 0), |rest| {
-                Some(rest & (rest - 1)).filter(|rest| *rest != 0)
-            });
-            let bits = rests.map(u64::trailing_zeros);
-            bits.map(move |bit| from + bit as usize)
-        });
-        let others = others.map(|bucket| (bucket as u16, u64::from(self.counts[bucket])));
-        zeros.into_iter().chain(others)
+    /// Calls `visit` with the buckets and counts of the slot.
+    #[inline(always)]
+    fn visit_filled(&self, mut visit: impl FnMut(usize, u32)) {
+        if self.zeros > 0 {
+            visit(0, self.zeros);
+        }
+        if self.counts.is_empty() {
+            return;
+        }
+        for (from, word) in (0..).step_by(WORD_BITS).zip(&self.filled) {
+            let mut rest = *word;
+            while rest != 0 {
+                let bucket = from + rest.trailing_zeros() as usize;
+                visit(bucket, self.counts[bucket]);
+                rest &= rest - 1;
+            }
+        }
     }
 
     fn clear(&mut self) {
+        self.zeros = 0;
+        if self.counts.is_empty() {
+            return;
+        }
         for (counts, word) in self.counts.chunks_mut(WORD_BITS).zip(&mut self.filled) {
             if std::mem::take(word) != 0 {
                 counts.fill(0);
             }
         }
-        self.zeros = 0;
     }
 }
 
@@ -168,8 +176,10 @@ impl TimesBySlot {
         let last = self.closed.last().map_or(0, Vec::len);
         let mut counts = Vec::with_capacity(last + last / 4);
         for (group, open) in (0..).zip(&self.open) {
-            let filled = open.filled();
-            counts.extend(filled.map(|(bucket, count)| TimeBucketCount { group, bucket, count }));
+            open.visit_filled(|bucket, count| {
+                let (bucket, count) = (bucket as u16, u64::from(count));
+                counts.push(TimeBucketCount { group, bucket, count });
+            });
         }
         counts
     }
