@@ -7,6 +7,7 @@ import pytest
 from tcpcast.scenario import Scenario
 from tcpcast_papers.l4s.sets import (
     CLASSIC_QUEUES,
+    FALLBACK,
     OVERLOAD,
     PAM,
     RTT_FAIRNESS,
@@ -52,6 +53,15 @@ def test_tables_of_other_sets_are_read_from_a_folder(tmp_path: Path) -> None:
     assert not cell.variants
     (cell,) = PAM.read([tmp_path])
     assert [value.measured for value in cell.values] == [50, 20, 50, 20]
+    assert not cell.tables["class"][0]["tcp"]["ecn_fallback"]
+    assert FALLBACK.read([tmp_path]) == ()
+    table = tmp_path / PAM.table
+    table.write_text(table.read_text().replace("cubic_ecn", "cubic_ecn_fallback"))
+    (cell,) = FALLBACK.read([tmp_path])
+    assert cell.tables["class"][0]["tcp"]["ecn_fallback"]
+    (noisy,) = cell.variants
+    assert noisy.tables["class"][0]["tcp"]["host_noise"] == "1ms"
+    assert PAM.read([tmp_path]) == ()
 
 
 def test_flows_without_a_rate_are_left_out_as_a_variant(tmp_path: Path) -> None:
