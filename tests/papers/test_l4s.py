@@ -55,8 +55,8 @@ def test_tables_of_other_sets_are_read_from_a_folder(tmp_path: Path) -> None:
     assert [value.measured for value in cell.values] == [50, 20, 50, 20]
     assert not cell.tables["class"][0]["tcp"]["ecn_fallback"]
     assert FALLBACK.read([tmp_path]) == ()
-    table = tmp_path / PAM.table
-    table.write_text(table.read_text().replace("cubic_ecn", "cubic_ecn_fallback"))
+    of_pam = tmp_path / PAM.table
+    of_pam.write_text(of_pam.read_text().replace("cubic_ecn", "cubic_ecn_fallback"))
     (cell,) = FALLBACK.read([tmp_path])
     assert cell.tables["class"][0]["tcp"]["ecn_fallback"]
     (noisy,) = cell.variants
