@@ -341,7 +341,8 @@ def merge_classes(data: Mapping[str, Any], context: ValidationContext) -> dict[s
 def _check_use_of_traffic(top: object, typed: Sequence[Any]) -> None:
     """Raise an error if the top level sets keys of a traffic that each class replaces."""
     own = [table_or_empty(table_or_empty(entry).get("traffic")) for entry in typed]
-    if not _is_table(top) or not top or "kind" in top or not all("kind" in table for table in own):
+    is_replaced = bool(own) and all("kind" in table for table in own)
+    if not _is_table(top) or not top or "kind" in top or not is_replaced:
         return
     name, key = table_or_empty(typed[0]).get("name", "NAME"), next(iter(top))
     message = f"no class uses it, because each class has traffic of its own; use class.{name}"
