@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import tcpcast
 from tcpcast.array_types import Table
+from tcpcast.scenario import Scenario
 
 PAYLOAD_RATE = 50e6 * 1448 / 1500
 
@@ -90,3 +91,28 @@ def test_writer_that_pauses_later_has_the_states_of_a_greedy_one_before() -> Non
         assert (whole[name][: column.size] == column).all(), name
     # An application that is limited never ends a probe without losses.
     assert phases(whole).count("probe_up") > phases(table).count("probe_up")
+
+
+def _mean_queue_delay_ms(rtt: str, *, ecn: bool) -> float:
+    queue = {"kind": "codel", "ecn": True, "ce_threshold": "300us"}
+    tables = {
+        "network": {
+            "rtt": rtt,
+            "bottleneck": {"rate": "100mbit", "buffer": "1000pkt", "queue": queue},
+        },
+        "traffic": {"kind": "bulk", "flows": 4},
+        "tcp": {"stack": "bbr3", "ecn": ecn, "host_noise": "10us"},
+        "run": {"duration": "15s", "warmup": "5s", "seed": 1},
+    }
+    scenario = Scenario.from_dict(tables)
+    ignores = any("bbr3 ignores marks" in warning for warning in scenario.warnings())
+    assert ignores == (ecn and rtt == "10ms")
+    (answer,) = tcpcast.run(scenario, ["packet"])
+    return 1e3 * answer.metrics["queue_delay_mean_s"].value
+
+
+def test_bbr3_responds_to_marks_on_short_paths_only() -> None:
+    """As in google/bbr with ``ecn_low``; the queue marks above 0.3 ms."""
+    assert _mean_queue_delay_ms("2ms", ecn=True) < 0.6
+    assert _mean_queue_delay_ms("2ms", ecn=False) > 3.0
+    assert _mean_queue_delay_ms("10ms", ecn=True) > 6.0

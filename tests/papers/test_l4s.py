@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from tcpcast.scenario import Scenario
 from tcpcast_papers.l4s.sets import (
+    BBR3,
     CLASSIC_QUEUES,
     FALLBACK,
     OVERLOAD,
@@ -35,7 +36,7 @@ def test_tables_of_other_sets_are_read_from_a_folder(tmp_path: Path) -> None:
     overload = simula | {"set": "overload", "udp_d_mbps": "140", "udp_r_mbps": "0"}
     probes = [overload | {"probe": "tcp"}, overload | {"probe": "udp", "qdelay_ms_d_mean": "15"}]
     pam = {"group": "Prague vs Classic", "family": "cubic_ecn", "aqm": "FIFO", "buffer_bdp": "2"}
-    pam |= {"rtt_ms": "10", "n_l4s": "1", "n_classic": "1", "prague_fallback": "0"}
+    pam |= {"rtt_ms": "10", "n_l4s": "1", "n_classic": "1", "threshold_ms": "none"}
     pam |= {"tput_mbps_mean": "50", "tput_ci95": "1", "srtt_mean_ms": "20", "srtt_ci95": "1"}
     for table, lines in (
         (SIMULA.table, [simula, simula | {"n_r": ""}, *probes]),
@@ -62,6 +63,11 @@ def test_tables_of_other_sets_are_read_from_a_folder(tmp_path: Path) -> None:
     (noisy,) = cell.variants
     assert noisy.tables["class"][0]["tcp"]["host_noise"] == "1ms"
     assert PAM.read([tmp_path]) == ()
+    codel = of_pam.read_text().replace("cubic_ecn_fallback,FIFO", "ecnlow-bbrv3_2ms,Codel")
+    of_pam.write_text(codel.replace("none", "1"))
+    (cell,) = BBR3.read([tmp_path])
+    assert cell.tables["link"]["bottleneck"]["queue"]["target"] == "1ms"
+    assert cell.tables["class"][1]["tcp"]["ecn"]
 
 
 def test_flows_without_a_rate_are_left_out_as_a_variant(tmp_path: Path) -> None:

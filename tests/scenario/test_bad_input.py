@@ -241,8 +241,6 @@ tcp.sack=false | : the stack determines SACK; use stack =
 tcp.rack=false | : the stack determines RACK; use stack =
 tcp.pacing=true | : true is not a rate; use "10mbit", for example, or "internal"
 tcp.congestion_control=bbr | : the stack determines the congestion control; use
-tcp={stack='bbr3', ecn=true} |
-    .ecn: bbr3 does not use ECN: its draft (draft-ietf-ccwg-bbr-06, section 3.7)
 tcp.stack=newreno | : "newreno" is not a stack (did you mean "rfc-newreno"?)
 # Contradictions.
 network.rtt=7ms | : 7ms is less than the transmission times of one packet

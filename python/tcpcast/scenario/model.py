@@ -764,6 +764,9 @@ def warn_about_idle_red(scenario: Scenario) -> list[str]:
     ]
 
 
+BBR3_MARKS_MAX_RTT_S = 0.005
+"""Largest RTT in seconds at which ``bbr3`` responds to marks: ``bbr_ecn_max_rtt_us``."""
+
 LARGE_NOISE = 0.1
 """Share of the round-trip time above which the mean of ``tcp.host_noise`` affects results."""
 
@@ -820,6 +823,13 @@ def warn_about_population(scenario: Scenario, group: Population) -> list[str]:
             f"{units.format_duration(tcp.host_noise)}, compared with a round-trip time of "
             f"{units.digits(group.rtt_s * 1e3)} ms, so the answer depends on the hosts; use "
             'the delay of your hosts, or "0s"'
+        )
+    uses_bbr3 = "bbr3" in (tcp.stack, tcp.congestion_control)
+    if uses_bbr3 and tcp.ecn and group.rtt_s > BBR3_MARKS_MAX_RTT_S:
+        texts.append(
+            "bbr3 ignores marks if the round-trip time is above "
+            f"{BBR3_MARKS_MAX_RTT_S * 1e3:g} ms, and here it is "
+            f"{units.digits(group.rtt_s * 1e3)} ms; leave tcp.ecn out"
         )
     if tcp.initial_rto < group.rtt_s:
         texts.append(

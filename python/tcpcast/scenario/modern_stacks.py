@@ -146,8 +146,6 @@ MODERN_STACKS = {
         "BBR, version 3 (draft-ietf-ccwg-bbr-06)",
         window_reduction=_BBR_RULE,
         is_rate_based=True,
-        why_no_ecn="bbr3 does not use ECN: its draft (draft-ietf-ccwg-bbr-06, section 3.7) "
-        "specifies no response to marks",
         why_not_in_linux="the bbr of Linux is version 1",
         unvalidated_source="draft-ietf-ccwg-bbr-06",
     ),

@@ -327,7 +327,8 @@ class Tcp(Table):
         default=None,
         examples=["accurate"],
         description="ECN: queues with AQM mark packets instead of dropping them. true: the "
-        "receiver echoes marks (RFC 3168); accurate: it counts them (RFC 9768)",
+        "receiver echoes marks (RFC 3168); accurate: it counts them (RFC 9768). bbr3 responds to "
+        "marks on paths of at most 5 ms",
     )
     pacing: Pacing | None = Field(
         default=None,

@@ -256,6 +256,7 @@ impl Stack {
             min_rto: self.min_rto,
             tick: self.tick,
             uses_sack: self.detection.uses_sack(),
+            uses_ecn: self.ecn,
         }
     }
 
@@ -271,8 +272,9 @@ impl Stack {
         self.ecn && matches!(self.control, CongestionControlKind::Prague(_))
     }
 
-    /// Whether the receiver echoes each mark, as DCTCP requires: RFC 8257, section 3.2. For Prague
-    /// without accurate ECN, this gives the sender the same numbers.
+    /// Whether the receiver echoes each mark, as DCTCP requires: RFC 8257, section 3.2; also that of
+    /// BBR version 3 (`bbr_precise_ece_ack`). For Prague without accurate ECN, this gives the sender
+    /// the same numbers.
     #[inline(always)]
     #[must_use]
     pub fn echoes_each_mark(&self) -> bool {
@@ -280,7 +282,9 @@ impl Stack {
             && !self.accurate_ecn
             && matches!(
                 self.control,
-                CongestionControlKind::Dctcp | CongestionControlKind::Prague(_)
+                CongestionControlKind::Dctcp
+                    | CongestionControlKind::Prague(_)
+                    | CongestionControlKind::Bbr3
             )
     }
 }

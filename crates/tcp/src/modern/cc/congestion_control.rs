@@ -31,6 +31,8 @@ pub struct ControlRules {
     pub tick: Nanos,
     /// Whether both ends use SACK.
     pub uses_sack: bool,
+    /// Whether both ends use ECN.
+    pub uses_ecn: bool,
 }
 
 /// Input of congestion control for one acknowledgement. Counts are packets.

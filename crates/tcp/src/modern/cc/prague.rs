@@ -494,6 +494,7 @@ mod tests {
             min_rto: 200 * MILLISECOND,
             tick: 1,
             uses_sack: true,
+            uses_ecn: true,
         };
         PragueControl::new(options, &rules, 0)
     }

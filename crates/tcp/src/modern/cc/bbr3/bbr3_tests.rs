@@ -18,6 +18,7 @@ struct Path {
     window: CongestionWindow,
     now: Nanos,
     delivered: u32,
+    marked: u32,
     lost: u32,
     phase: PhaseName,
     rtt: Nanos,
@@ -35,6 +36,8 @@ struct TestAck {
     /// Packets lost since the newest packet was sent, and packets in flight at that time.
     lost: u32,
     sent_in_flight: u32,
+    /// Packets delivered with a mark.
+    marked: u32,
     app_limited: bool,
     fills: bool,
 }
@@ -46,6 +49,7 @@ const ROUND: TestAck = TestAck {
     round: true,
     lost: 0,
     sent_in_flight: 150,
+    marked: 0,
     app_limited: false,
     fills: false,
 };
@@ -59,13 +63,15 @@ impl Path {
         let stack = Preset::Bbr3.stack();
         let bbr = Bbr3::new(&stack.control_rules(), 0, seed);
         let window = CongestionWindow::new(stack.initial_window);
-        Self { bbr, window, now: 0, delivered: 0, lost: 0, phase: PhaseName::Open, rtt: RTT }
+        let phase = PhaseName::Open;
+        Self { bbr, window, now: 0, delivered: 0, marked: 0, lost: 0, phase, rtt: RTT }
     }
 
     fn ack(&mut self, ack: TestAck) {
         let prior = if ack.round { self.delivered } else { self.bbr.round_end.wrapping_sub(1) };
         self.now += if ack.round { RTT } else { MILLISECOND };
         self.delivered += ack.delivered;
+        self.marked += ack.marked;
         let rate = DeliveryRate { delivered: ack.rate, interval: RTT };
         let sample = AckSample {
             now: self.now,
@@ -90,7 +96,7 @@ impl Path {
                 in_flight: ack.sent_in_flight,
             },
             total_delivered: self.delivered,
-            total_delivered_ce: 0,
+            total_delivered_ce: self.marked,
             una: u64::from(self.delivered),
             next: u64::from(self.delivered + ack.in_flight),
             cwnd_limited: ack.fills,
@@ -144,6 +150,16 @@ impl Path {
         let mut path = Self::in_refill();
         path.ack(ROUND);
         assert_eq!(path.bbr.mode(), Bbr3Mode::Up);
+        path
+    }
+
+    /// A connection that uses ECN, after a round with this round-trip time.
+    fn with_marks(rtt: Nanos) -> Self {
+        let mut path = Self::new();
+        path.bbr.marks = Marks::new(true);
+        path.bbr.min_rtt = Some(rtt);
+        path.ack(TestAck { rate: 10, delivered: 10, ..ROUND });
+        path.bbr.min_rtt = Some(RTT);
         path
     }
 
@@ -507,4 +523,46 @@ fn section_5_6_4_7_bounds_depend_on_phase() {
     path.until(Bbr3Mode::Refill, 80);
     path.ack(TestAck { sent_in_flight: 100, in_flight: 80, ..ROUND });
     assert_eq!((path.bbr.mode(), path.window.cwnd), (Bbr3Mode::Up, 150), "this level was safe");
+}
+
+#[test]
+fn two_rounds_with_half_of_the_packets_marked_end_startup_of_short_paths() {
+    for (rtt, ends) in [(4 * MILLISECOND, true), (6 * MILLISECOND, false)] {
+        let mut path = Path::with_marks(rtt);
+        path.ack(TestAck { rate: 25, delivered: 25, marked: 13, ..ROUND });
+        assert_eq!(path.bbr.mode(), Bbr3Mode::Startup);
+        path.ack(TestAck { rate: 50, delivered: 50, marked: 25, ..ROUND });
+        assert_eq!(path.bbr.mode() != Bbr3Mode::Startup, ends);
+        assert_eq!(path.bbr.inflight_longterm.is_some(), ends);
+    }
+}
+
+#[test]
+fn marks_reduce_the_packets_in_flight_but_not_the_bandwidth() {
+    let mut path = Path::with_marks(4 * MILLISECOND);
+    for rate in [25, 50, BDP, BDP, BDP, BDP] {
+        path.ack(TestAck { rate, delivered: rate, ..ROUND });
+    }
+    path.until(Bbr3Mode::Cruise, 3);
+    let cwnd = path.window.cwnd;
+    path.ack(TestAck { in_flight: BDP, marked: 1, ..ROUND });
+    let bound = path.bbr.short_term.inflight.unwrap();
+    assert!((cwnd * 2 / 3..cwnd * 9 / 10).contains(&bound), "{bound} of {cwnd}");
+    assert_eq!(path.bbr.short_term.bandwidth, None);
+    path.ack(TestAck { in_flight: BDP, ..ROUND });
+    assert_eq!(path.bbr.short_term.inflight, Some(bound), "a round without marks");
+}
+
+#[test]
+fn probe_ends_if_more_than_half_of_the_packets_are_marked() {
+    let mut path = Path::with_marks(4 * MILLISECOND);
+    for rate in [25, 50, BDP, BDP, BDP, BDP] {
+        path.ack(TestAck { rate, delivered: rate, ..ROUND });
+    }
+    path.until(Bbr3Mode::Up, 80);
+    path.ack(TestAck { marked: BDP / 2, ..ROUND });
+    assert_eq!((path.bbr.mode(), path.bbr.went_too_high), (Bbr3Mode::Up, false));
+    path.ack(TestAck { marked: BDP / 2 + 1, ..ROUND });
+    assert_eq!((path.bbr.mode(), path.bbr.went_too_high), (Bbr3Mode::Down, true));
+    assert_eq!(path.bbr.inflight_longterm, Some(150));
 }

@@ -46,6 +46,8 @@ impl Bbr3 {
         let before = std::mem::replace(&mut self.phase, ack.phase);
         if before >= PhaseName::Recovery && ack.phase < PhaseName::Recovery {
             window.cwnd = window.cwnd.max(self.saved_cwnd);
+        }
+        if before >= PhaseName::Cwr && ack.phase < PhaseName::Cwr {
             self.end_recovery();
         }
         let max = self.max_inflight();

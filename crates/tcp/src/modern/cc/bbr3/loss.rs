@@ -72,6 +72,7 @@ impl Bbr3 {
         self.latest.loss_in_round = false;
         self.latest.bandwidth = 0;
         self.latest.inflight = 0;
+        self.marks.reset_round();
     }
 
     /// Section 5.5.10.3: once per round with losses, sets the short-term bounds to the packets and
@@ -80,15 +81,22 @@ impl Bbr3 {
         if !self.latest.loss_round_start {
             return;
         }
-        if self.latest.loss_in_round && !self.mode.probes_bandwidth() {
+        let may_reduce = !self.mode.probes_bandwidth();
+        let before = self.short_term.inflight.unwrap_or(window.cwnd);
+        if self.latest.loss_in_round && may_reduce {
             let bandwidth = self.short_term.bandwidth.unwrap_or_else(|| self.max_bw.max_value());
-            let inflight = u64::from(self.short_term.inflight.unwrap_or(window.cwnd));
+            let inflight = u64::from(before);
             self.short_term = ShortTermBounds {
                 bandwidth: Some(self.latest.bandwidth.max(multiply_by_beta(bandwidth))),
                 inflight: Some(self.latest.inflight.max(multiply_by_beta(inflight) as u32)),
             };
         }
+        if let (true, Some(marked)) = (may_reduce, self.marks.reduced_inflight(before)) {
+            let bound = self.short_term.inflight.map_or(marked, |bound| bound.min(marked));
+            self.short_term.inflight = Some(bound);
+        }
         self.latest.loss_in_round = false;
+        self.marks.reset_round();
     }
 
     /// Section 5.5.10.2: whether more than 2 % of the packets in flight were lost.
@@ -110,12 +118,15 @@ impl Bbr3 {
         self.latest.loss_in_round = true;
         if self.probe_samples && self.is_loss_too_high(lost.in_flight, lost.lost_since) {
             let safe = inflight_at_loss(lost.in_flight, lost.lost_since);
+            if self.mode == Bbr3Mode::Up {
+                self.undo.ended = Some(EndedMode::Up);
+            }
             self.handle_inflight_too_high(window, safe, lost.app_limited, lost.now);
         }
     }
 
     /// Reduces the long-term bound, once per probe and by at most a factor of 0.7.
-    fn handle_inflight_too_high(
+    pub(super) fn handle_inflight_too_high(
         &mut self,
         window: &CongestionWindow,
         safe: u32,
@@ -129,7 +140,6 @@ impl Bbr3 {
             self.inflight_longterm = Some(safe.max(min));
         }
         if self.mode == Bbr3Mode::Up {
-            self.undo.ended = Some(EndedMode::Up);
             self.start_down(now);
         }
     }

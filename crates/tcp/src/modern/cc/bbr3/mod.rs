@@ -14,12 +14,14 @@
 //! probe lost more than 2 %. The short-term bound is lowered by losses between two probes.
 
 mod cwnd;
+mod ecn;
 mod loss;
 mod probe_bw;
 mod probe_rtt;
 mod startup;
 mod undo;
 
+use self::ecn::Marks;
 use self::loss::{LatestDelivery, ShortTermBounds};
 use self::probe_bw::{AckFeedback, LongTermSlope, ProbeSchedule};
 use self::probe_rtt::MinDelaySinceProbe;
@@ -154,6 +156,7 @@ pub struct Bbr3 {
     precautionary: bool,
     epoch: AckAggregationEpoch,
     extra_acked: WindowedMaxFilter,
+    marks: Marks,
     undo: UndoState,
     /// Recovery phase at the last acknowledgement.
     phase: PhaseName,
@@ -194,6 +197,7 @@ impl Bbr3 {
             precautionary: false,
             epoch: AckAggregationEpoch::new(now),
             extra_acked: WindowedMaxFilter::default(),
+            marks: Marks::new(rules.uses_ecn),
             undo: UndoState::default(),
             phase: PhaseName::Open,
             saved_cwnd: 0,
@@ -253,6 +257,7 @@ impl Bbr3 {
         let delivery = AckDelivery::of_ack(ack);
         self.update_latest_delivery(ack, delivery);
         self.update_max_bw(ack, delivery);
+        self.update_marks(ack);
         self.adapt_short_term_bounds(window);
         self.update_aggregation(window, ack);
         if self.round_start && !ack.rate.app_limited && delivery.bandwidth > 0 {

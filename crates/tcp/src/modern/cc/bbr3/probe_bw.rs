@@ -180,6 +180,13 @@ impl Bbr3 {
                 return true;
             }
         }
+        if self.is_mark_share_too_high(ack) {
+            if self.probe_samples {
+                let sent = &ack.rate;
+                self.handle_inflight_too_high(window, sent.in_flight, sent.app_limited, ack.now);
+            }
+            return false;
+        }
         let Some(bound) = self.inflight_longterm else { return false };
         let lost = ack.total_lost.wrapping_sub(ack.rate.prior_lost);
         if ack.rate.prior_delivered.is_some() && !self.is_loss_too_high(ack.rate.in_flight, lost) {

@@ -29,13 +29,18 @@ impl Bbr3 {
             && self.is_startup_loss_high(ack)
         {
             self.undo.ended = Some(EndedMode::Startup);
-            self.full.set_ever_full(true);
-            let bdp = self.bdp_packets(self.bw, GAIN_UNIT);
-            self.inflight_longterm = Some(bdp.max(self.latest.inflight));
+            self.end_startup();
         }
         if self.latest.loss_round_start {
             self.latest.ranges = 0;
         }
+    }
+
+    /// Startup has filled the queue too much.
+    pub(super) fn end_startup(&mut self) {
+        self.full.set_ever_full(true);
+        let bdp = self.bdp_packets(self.bw, GAIN_UNIT);
+        self.inflight_longterm = Some(bdp.max(self.latest.inflight));
     }
 
     fn is_startup_loss_high(&self, ack: &AckSample) -> bool {
