@@ -321,3 +321,16 @@ def test_sender_next_to_a_full_hop_does_not_loop_at_one_time(engine: str) -> Non
         assert 20 < answer["send_rate_pps"] < 20 * 10_000
     else:
         assert "convergence" in answer.tables
+
+
+def test_instant_feedback_of_a_policer_is_delayed_like_a_packet() -> None:
+    """Regression: with a link without a constant rate, a sender had a new loss each nanosecond."""
+    policer = {"bucket": "1mbit", "burst": "3KB", "policer": True}
+    answer = simulate(
+        {"rtt": "10ms", "bottleneck": {"rate": policer}},
+        traffic={"kind": "bulk", "flows": 10},
+        tcp={"stack": "max-plus-reno", "receiver_window": 44},
+        run={"duration": "2s", "warmup": "500ms", "seed": 1, "max_wall": "30s"},
+    )
+    of_one_flow = 1e9 / (8 * 1500)
+    assert of_one_flow < answer.metrics["send_rate_pps"].value <= 10 * of_one_flow

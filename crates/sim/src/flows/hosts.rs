@@ -394,7 +394,7 @@ impl FlowSimulation {
     ///
     /// If a packet is lost at the time of its transmission, a sender in front of a full buffer would
     /// send indefinitely at that time. So the notification is delayed by the transmission time of a
-    /// packet on the headline link.
+    /// packet on the headline link, or at 1 Gbit/s if that link has no constant rate.
     fn notify_of_loss(&mut self, at: Nanos, parcel: &Parcel) {
         let flow = parcel.flow as usize;
         let (state, end) = (&mut self.flows[flow], other_end(usize::from(parcel.to)));
@@ -403,7 +403,11 @@ impl FlowSimulation {
         }
         let class = state.record.class();
         let link = &self.config.links[self.config.headline];
-        let later = link.transmission_time(self.classes[class].packet_bytes).max(1);
+        let bytes = self.classes[class].packet_bytes;
+        let later = match link.transmission_time(bytes) {
+            0 => Nanos::from(bytes) * 8,
+            time => time,
+        };
         let due = at + if at <= parcel.sent_at { later } else { 0 };
         if let Some(endpoint) = &mut state.ends[end].endpoint {
             endpoint.add_loss(due, parcel.number);
