@@ -124,12 +124,16 @@ impl Path {
 
     /// Advances until startup finds that the rate no longer grows.
     fn in_drain() -> Self {
-        let mut path = Self::new();
-        for rate in [25, 50, BDP, BDP, BDP, BDP] {
-            path.ack(TestAck { rate, delivered: rate, ..ROUND });
-        }
+        let path = Self::new().after_startup();
         assert!(matches!(path.bbr.mode(), Bbr3Mode::Drain { .. }), "{:?}", path.bbr.mode());
         path
+    }
+
+    fn after_startup(mut self) -> Self {
+        for rate in [25, 50, BDP, BDP, BDP, BDP] {
+            self.ack(TestAck { rate, delivered: rate, ..ROUND });
+        }
+        self
     }
 
     fn in_cruise() -> Self {
@@ -539,10 +543,7 @@ fn two_rounds_with_half_of_the_packets_marked_end_startup_of_short_paths() {
 
 #[test]
 fn marks_reduce_the_packets_in_flight_but_not_the_bandwidth() {
-    let mut path = Path::with_marks(4 * MILLISECOND);
-    for rate in [25, 50, BDP, BDP, BDP, BDP] {
-        path.ack(TestAck { rate, delivered: rate, ..ROUND });
-    }
+    let mut path = Path::with_marks(4 * MILLISECOND).after_startup();
     path.until(Bbr3Mode::Cruise, 3);
     let cwnd = path.window.cwnd;
     path.ack(TestAck { in_flight: BDP, marked: 1, ..ROUND });
@@ -555,10 +556,7 @@ fn marks_reduce_the_packets_in_flight_but_not_the_bandwidth() {
 
 #[test]
 fn probe_ends_if_more_than_half_of_the_packets_are_marked() {
-    let mut path = Path::with_marks(4 * MILLISECOND);
-    for rate in [25, 50, BDP, BDP, BDP, BDP] {
-        path.ack(TestAck { rate, delivered: rate, ..ROUND });
-    }
+    let mut path = Path::with_marks(4 * MILLISECOND).after_startup();
     path.until(Bbr3Mode::Up, 80);
     path.ack(TestAck { marked: BDP / 2, ..ROUND });
     assert_eq!((path.bbr.mode(), path.bbr.went_too_high), (Bbr3Mode::Up, false));

@@ -47,7 +47,8 @@ pub(super) struct Marks {
     eligible: bool,
     /// Moving average of the share of marked packets; it begins with all.
     alpha: u64,
-    /// Totals at the last update of `alpha`, and at the last acknowledgements.
+    /// Totals at the last update of `alpha`, and at the acknowledgements since the newest delivered
+    /// packet was sent.
     at_update: Totals,
     last: VecDeque<Totals>,
     /// Whether packets were marked in the round.
@@ -89,6 +90,11 @@ impl Bbr3 {
         }
         let (now, before) = (Totals::of_ack(ack), marks.last.back().copied().unwrap_or_default());
         marks.last.push_back(now);
+        if let Some(prior) = ack.rate.prior_delivered {
+            while marks.last.get(1).is_some_and(|at| was_sent_after(prior, at.delivered)) {
+                marks.last.pop_front();
+            }
+        }
         if self.round_start {
             marks.eligible |= self.min_rtt.is_some_and(|rtt| rtt <= MAX_RTT);
             if let (true, Some(share)) = (marks.eligible, now.share_since(marks.at_update)) {
@@ -107,13 +113,9 @@ impl Bbr3 {
 
     /// Whether more than half of the packets were marked that were delivered since the newest one was
     /// sent.
-    pub(super) fn is_mark_share_too_high(&mut self, ack: &AckSample) -> bool {
-        let Some(prior) = ack.rate.prior_delivered else { return false };
-        let last = &mut self.marks.last;
-        while last.get(1).is_some_and(|totals| was_sent_after(prior, totals.delivered)) {
-            last.pop_front();
-        }
-        let share = last.front().and_then(|totals| Totals::of_ack(ack).share_since(*totals));
+    pub(super) fn is_mark_share_too_high(&self, ack: &AckSample) -> bool {
+        let sent = self.marks.last.front().filter(|_| ack.rate.prior_delivered.is_some());
+        let share = sent.and_then(|totals| Totals::of_ack(ack).share_since(*totals));
         self.marks.eligible && share.is_some_and(|share| share > MAX_SHARE)
     }
 }
