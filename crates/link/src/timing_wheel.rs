@@ -104,15 +104,21 @@ impl<T: Timed> TimingWheel<T> {
         let index = self.unused;
         match self.items.get_mut(index as usize) {
             Some(unused) if (1..SLOTS as u64).contains(&ahead) && self.first_time != NEVER => {
-                let slot = slot as usize % SLOTS;
-                let first = std::mem::replace(&mut self.slots[slot], index);
                 self.unused = unused.next;
-                *unused = Element { item: *item, order, next: first };
-                self.filled[slot / WORD_BITS] |= 1 << (slot % WORD_BITS);
-                self.filled_words |= 1 << (slot / WORD_BITS);
+                *unused = Element { item: *item, order, next: NO_INDEX };
+                self.add_to_slot(slot, index);
             }
             _ => self.push_slowly(order, item),
         }
+    }
+
+    /// Adds a stored item to a slot after `reached`.
+    #[inline(always)]
+    fn add_to_slot(&mut self, slot: u64, index: u32) {
+        let slot = slot as usize % SLOTS;
+        self.items[index as usize].next = std::mem::replace(&mut self.slots[slot], index);
+        self.filled[slot / WORD_BITS] |= 1 << (slot % WORD_BITS);
+        self.filled_words |= 1 << (slot / WORD_BITS);
     }
 
     /// Adds an item at any time.
@@ -128,10 +134,7 @@ impl<T: Timed> TimingWheel<T> {
             let at = self.soon.partition_point(|other| *other > position);
             self.soon.insert(at, position);
         } else if slot > self.reached && slot - self.reached < SLOTS as u64 {
-            let slot = slot as usize % SLOTS;
-            self.items[index as usize].next = std::mem::replace(&mut self.slots[slot], index);
-            self.filled[slot / WORD_BITS] |= 1 << (slot % WORD_BITS);
-            self.filled_words |= 1 << (slot / WORD_BITS);
+            self.add_to_slot(slot, index);
         } else {
             self.late.push(Reverse((time, order, index)));
             self.late_time = self.late_time.min(time);

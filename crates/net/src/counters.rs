@@ -72,22 +72,9 @@ pub struct LinkCounters {
     /// Sum of the times from arrival to departure on links without occupancy, ns: see
     /// [`Link::is_uncounted`](crate::Link::is_uncounted).
     pub held: Nanos,
-    /// Packets that entered, were transmitted and left at once, in addition to those above: one counter
-    /// instead of three.
-    pub(crate) passed: PacketAndByteCount,
 }
 
 impl LinkCounters {
-    /// The counters with packets that passed in the other counters.
-    pub(crate) fn with_passed_packets(mut self) -> Self {
-        let PacketAndByteCount { packets, bytes } = std::mem::take(&mut self.passed);
-        for count in [&mut self.entered, &mut self.transmitted, &mut self.left] {
-            count.packets += packets;
-            count.bytes += bytes;
-        }
-        self
-    }
-
     /// Counts a packet whose departure is known.
     #[inline(always)]
     pub(crate) fn count_service(&mut self, bytes: u32, service: &Service) {

@@ -485,27 +485,6 @@ impl<T: Copy> Link<T> {
         !self.changes && self.jitter.as_ref().is_none_or(|jitter| !jitter.reorder)
     }
 
-    /// Passes a packet that reaches the link at `now`, if the link has a constant rate and an unlimited
-    /// buffer, and nothing else that could concern the packet.
-    #[inline(always)]
-    pub(crate) fn pass_if_plain(
-        &mut self,
-        now: Nanos,
-        bytes: u32,
-        counters: &mut LinkCounters,
-    ) -> Option<Service> {
-        let Server::Uncounted(rate) = &mut self.server else { return None };
-        if self.is_uneven || self.remark.is_some() {
-            return None;
-        }
-        let waited = rate.free_at().saturating_sub(now);
-        let leaves = rate.transmit(now, bytes);
-        counters.passed.count_packet(bytes);
-        counters.waited += waited;
-        counters.held += leaves - now;
-        Some(Service { entered: now, waited, leaves, marked: false })
-    }
-
     /// Processes a packet that reaches the link at `now`. Adds the packets that the queue drops to
     /// `dropped`, unless it is only this packet.
     #[inline(always)]

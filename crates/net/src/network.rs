@@ -86,14 +86,6 @@ pub trait NetworkObserver<T> {
     /// The departure of a packet from the transmitter of a link is known. The packet may still be
     /// lost behind the transmitter.
     fn on_served(&mut self, _at: Passage, _payload: &T, _service: &Service) {}
-    /// A packet enters a link at `now` whose departure and arrival at the next place, `due`, are known
-    /// at once. Such a link loses no packets.
-    #[inline(always)]
-    fn on_passed(&mut self, now: Nanos, at: Passage, payload: &T, service: &Service, due: Nanos) {
-        self.on_entered(now, at, payload);
-        self.on_served(at, payload, service);
-        self.on_left(due, at.link, payload);
-    }
     /// A packet reached the next link or its host.
     fn on_left(&mut self, _now: Nanos, _link: LinkId, _payload: &T) {}
     /// A packet enters a queue and finds `packets`, including the packet in transmission.
@@ -328,7 +320,7 @@ impl<T: Copy> Network<T> {
     #[must_use]
     pub fn counters(&self, link: LinkId, class: u16) -> LinkCounters {
         let number = self.group(link).counters.get(usize::from(class)).copied().flatten();
-        let counters = number.map(|number| self.counters[number as usize].with_passed_packets());
+        let counters = number.map(|number| self.counters[number as usize]);
         counters.unwrap_or_default()
     }
 
@@ -342,7 +334,7 @@ impl<T: Copy> Network<T> {
     /// Counters of all classes on a link, and on the links that share its counters.
     fn counters_of_all_classes(&self, link: LinkId) -> impl Iterator<Item = LinkCounters> {
         let numbers = self.group(link).counters.iter().flatten();
-        numbers.map(|number| self.counters[*number as usize].with_passed_packets())
+        numbers.map(|number| self.counters[*number as usize])
     }
 
     /// Bytes of all packets whose transmission began on a link, and on the links that share its
@@ -602,14 +594,6 @@ impl<T: Copy> Network<T> {
             }
             let at = hop.passage();
             let counters = &mut self.counters[hop.counters as usize];
-            if let Some(service) = link.pass_if_plain(time, packet.bytes, counters) {
-                let due = service.leaves + link.min_delay();
-                observer.on_passed(time, at, &packet.token.payload, &service, due);
-                time = due;
-                packet.token.hop += 1;
-                hop = self.hops[packet.token.hop as usize];
-                continue;
-            }
             let service = match link.enter(at, time, packet, counters, &mut self.dropped, observer)
             {
                 Entry::Served(service) => service,

@@ -246,12 +246,6 @@ impl NetworkObserver<u32> for Wire {
     }
 
     #[inline(always)]
-    fn on_passed(&mut self, _: Nanos, at: Passage, parcel: &u32, service: &Service, _: Nanos) {
-        // The headline link counts its queue, so packets never pass it at once.
-        self.on_served(at, parcel, service);
-    }
-
-    #[inline(always)]
     fn on_arrival_queue_length(&mut self, link: LinkId, packets: u64) {
         if self.queue_is_recorded(link) {
             let Parcel { of, is_data, content, .. } = *self.parcels.get(self.entering);
