@@ -1,6 +1,7 @@
 """Measurements of L4S: every row of the tables becomes a scenario, and Prague agrees with them."""
 
 import csv
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from tcpcast_papers.l4s.sets import (
     RTT_FAIRNESS,
     SETS,
     SIMULA,
+    SITUATIONS,
 )
 from tcpcast_papers.published.cells import CellSet
 from tcpcast_papers.published.runs import PublishedRuns, SampleSizes
@@ -68,6 +70,28 @@ def test_tables_of_other_sets_are_read_from_a_folder(tmp_path: Path) -> None:
     (cell,) = BBR3.read([tmp_path])
     assert cell.tables["link"]["bottleneck"]["queue"]["target"] == "1ms"
     assert cell.tables["class"][1]["tcp"]["ecn"]
+
+
+def test_situations_that_two_tables_contain_are_simulated_with_each_version(tmp_path: Path) -> None:
+    assert SITUATIONS.read(()) == ()
+    pam = {"group": "Prague vs Classic", "family": "cubic_ecn", "aqm": "DualPI2"}
+    pam |= {"buffer_bdp": "2.0", "rtt_ms": "10", "n_l4s": "1", "n_classic": "1"}
+    pam |= {"threshold_ms": "5", "tput_ci95": "1", "srtt_mean_ms": "20", "srtt_ci95": "1"}
+    rates = {"prague": "45", "cubic": "55"}
+    lines = [pam | {"flow_cc": flow, "tput_mbps_mean": rate} for flow, rate in rates.items()]
+    with (tmp_path / PAM.table).open("w", newline="") as file:
+        writer = csv.DictWriter(file, lines[0])
+        writer.writeheader()
+        writer.writerows(lines)
+    assert SITUATIONS.read([tmp_path]) == ()
+    packaged = files("tcpcast_papers.l4s").joinpath("data", RTT_FAIRNESS.table)
+    (tmp_path / RTT_FAIRNESS.table).write_bytes(packaged.read_bytes())
+    cells = SITUATIONS.read([tmp_path])
+    measured = [(cell.label[1], round(cell.values[0].measured)) for cell in cells]
+    assert measured == [(RTT_FAIRNESS.name, 72)] * 3 + [(PAM.name, 45)] * 3
+    stacks = [cell.tables["class"][0]["tcp"]["stack"] for cell in cells]
+    assert stacks == ["prague-2020", "prague", "prague-2024"] * 2
+    assert all(value.allowed is None for cell in cells for value in cell.values)
 
 
 def test_flows_without_a_rate_are_left_out_as_a_variant(tmp_path: Path) -> None:

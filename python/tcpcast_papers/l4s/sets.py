@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,8 @@ from tcpcast_papers.published.links import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
 
     from tcpcast.answer import Answer
 
@@ -445,5 +447,102 @@ BBR3 = CellSet(
     _PACKAGE,
 )
 
-SETS: tuple[CellSet, ...] = (RTT_FAIRNESS, CLASSIC_QUEUES, SIMULA, OVERLOAD, PAM, FALLBACK, BBR3)
+
+@dataclass(frozen=True, slots=True)
+class SituationSet(CellSet):
+    """Cells of several sets that measured the same situation, with each version of Prague.
+
+    Attributes
+    ----------
+    situations
+        Per situation, the sets and the labels of their cells. Prague is the first class of each.
+    """
+
+    situations: tuple[tuple[str, tuple[tuple[CellSet, tuple[str, ...]], ...]], ...] = ()
+
+    def read(self, folders: Sequence[Path]) -> tuple[Cell, ...]:
+        """Return the cells of the situations that at least two tables contain."""
+        known = {
+            (each.name, cell.label): cell
+            for each in dict.fromkeys(of for _, cells in self.situations for of, _ in cells)
+            for cell in each.read(folders)
+        }
+        result: list[Cell] = []
+        for situation, cells in self.situations:
+            found = [
+                (of, known[of.name, label]) for of, label in cells if (of.name, label) in known
+            ]
+            if len({of.table for of, _ in found}) > 1:
+                result += (each for of, cell in found for each in _versions(situation, of, cell))
+        return tuple(result)
+
+
+def _versions(situation: str, cell_set: CellSet, cell: Cell) -> Iterator[Cell]:
+    prague, *others = cell.tables["class"]
+    detects = prague["tcp"].get("ecn_fallback", False)
+    share = Value("share of Prague", "%", _share_of_first(cell), None, share_percent())
+    for stack in ("prague",) if detects else ("prague-2020", "prague", "prague-2024"):
+        tcp = {name: value for name, value in prague["tcp"].items() if name != "ecn_fallback"}
+        own = prague | {"tcp": tcp | {"stack": stack} | ({"ecn_fallback": True} if detects else {})}
+        yield Cell(
+            (situation, cell_set.name, stack + " with detection" * detects),
+            situation,
+            cell.tables | {"class": [own, *others]},
+            (share,),
+            cell.packets,
+        )
+
+
+def _share_of_first(cell: Cell) -> float:
+    """Return the measured share of the first class in the goodput, %."""
+    measured = {value.quantity: value.measured for value in cell.values}
+    if "share of flow 1" in measured:
+        return measured["share of flow 1"]
+    first = measured["goodput of prague"]
+    return 100 * first / (first + measured["goodput of classic"])
+
+
+SITUATIONS = SituationSet(
+    "Contradictions",
+    "One flow of Prague beside one of CUBIC, in several sets",
+    ("situation", "set", "simulated version"),
+    PAM.table,
+    PAM.cells,
+    (
+        "The same situation in several sets, simulated under the conditions of each with every "
+        "version of Prague. RTT fairness: 50 Mbit/s, a pfifo of 24 BDP, Prague of August 2020. "
+        "Pairs with Prague and Fallback: 100 Mbit/s, a FIFO of 8 BDP, Prague of 2021. Classic "
+        "queues: 50 Mbit/s, RTT 20 ms, Prague of August 2020.",
+    ),
+    _PACKAGE,
+    situations=(
+        (
+            "DualPI2, 10 ms",
+            (
+                (RTT_FAIRNESS, ("dualpi2", "prague", "10", "cubic", "10")),
+                (PAM, ("cubic_ecn", "DualPI2", "2.0", "10", "1", "1")),
+                (FALLBACK, ("cubic_ecn_fallback", "DualPI2", "2.0", "10", "1", "1")),
+            ),
+        ),
+        (
+            "Deep FIFO, 10 ms",
+            (
+                (RTT_FAIRNESS, ("pfifo(1000)", "prague", "10", "cubic", "10")),
+                (PAM, ("cubic_ecn", "FIFO", "8.0", "10", "1", "1")),
+            ),
+        ),
+        (
+            "CoDel with classic ECN, one queue",
+            (
+                (CLASSIC_QUEUES, ("fq_codel(1q)", "prague", "20", "cubic-ecn", "20")),
+                (FALLBACK, ("cubic_ecn_fallback", "Codel", "8.0", "10", "1", "1")),
+            ),
+        ),
+    ),
+)
+
+SETS: tuple[CellSet, ...] = (
+    *(RTT_FAIRNESS, CLASSIC_QUEUES, SIMULA, OVERLOAD, PAM, FALLBACK, BBR3),
+    SITUATIONS,
+)
 """All sets, in the order of the page."""

@@ -20,6 +20,8 @@ pub struct Pacer {
     sent: u32,
     /// Bytes of headers that count per packet.
     header_bytes: u32,
+    /// Packets that wait outside TCP.
+    queued_packets: u32,
     max_rate: u64,
     /// Whether a packet waits for `next_at`.
     waits: bool,
@@ -62,6 +64,7 @@ impl Pacer {
             rate: None,
             sent: 0,
             header_bytes: rules.header_bytes,
+            queued_packets: rules.queued_packets,
             max_rate: if is_paced { rules.max_rate } else { 0 },
             waits: false,
             next_at: 0,
@@ -143,6 +146,13 @@ impl Pacer {
         self.rate.is_some()
             && now < self.next_at
             && !self.burst.is_some_and(|(began, left)| began == now && left > 0)
+    }
+
+    /// Number of packets that wait outside TCP while a packet waits.
+    #[inline(always)]
+    #[must_use]
+    pub fn packets_queued_outside(&self) -> u32 {
+        if self.waits { self.queued_packets } else { 0 }
     }
 
     /// Records whether a packet waits.

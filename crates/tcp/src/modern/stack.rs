@@ -81,14 +81,20 @@ pub struct PacingRules {
     /// Bytes of headers per packet that count at the rate. Linux's own pacing counts only the data;
     /// `fq` counts the frame.
     pub header_bytes: u32,
+    /// Packets that wait at the rate outside TCP, for which they are in flight.
+    pub queued_packets: u32,
     /// Largest rate in bytes per second: `SO_MAX_PACING_RATE`.
     pub max_rate: u64,
 }
 
 impl PacingRules {
     /// Linux's own pacing of controls that request a rate.
-    pub const INTERNAL: Self =
-        Self { condition: PacingCondition::ByControl, header_bytes: 0, max_rate: u64::MAX };
+    pub const INTERNAL: Self = Self {
+        condition: PacingCondition::ByControl,
+        header_bytes: 0,
+        queued_packets: 0,
+        max_rate: u64::MAX,
+    };
 }
 
 /// Reordering threshold of loss detection, in packets.

@@ -38,6 +38,10 @@ impl ModernTcpConfig {}
 /// Bytes of an Ethernet header, which `fq` counts.
 const ETHERNET_BYTES: u32 = 14;
 
+/// Packets that a connection may hand to `fq` before they are due: `tcp_small_queue_check`, at rates
+/// below two packets per millisecond.
+const SMALL_QUEUE_PACKETS: u32 = 2;
+
 /// What paces packets.
 #[derive(Clone, Copy, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -258,9 +262,11 @@ impl StackOptions {
         let always = PacingRules { condition: PacingCondition::Always, ..PacingRules::INTERNAL };
         match self.pacing {
             PacingOption::Internal => PacingRules::INTERNAL,
-            PacingOption::Fq => {
-                PacingRules { header_bytes: ETHERNET_BYTES + HEADER_BYTES + options, ..always }
-            }
+            PacingOption::Fq => PacingRules {
+                header_bytes: ETHERNET_BYTES + HEADER_BYTES + options,
+                queued_packets: SMALL_QUEUE_PACKETS,
+                ..always
+            },
             PacingOption::MaxRateBps(rate) => PacingRules { max_rate: rate / 8, ..always },
             PacingOption::Off => {
                 PacingRules { condition: PacingCondition::Never, ..PacingRules::INTERNAL }
