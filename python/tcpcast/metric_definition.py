@@ -76,6 +76,8 @@ class MetricDefinition:
         Whether a precision can be requested.
     precision_of
         Kind of traffic for which a precision without the name of a metric refers to this metric.
+    is_one_per_replication
+        Whether a replication has one value, so that intervals need several replications.
     is_extensive
         Whether the value is a sum over sources, and grows with the population.
     needs_all_flows
@@ -101,6 +103,7 @@ class MetricDefinition:
     headline_of: tuple[str, ...] = ()
     has_precision: bool = False
     precision_of: str = ""
+    is_one_per_replication: bool = False
     is_extensive: bool = False
     needs_all_flows: bool = False
 

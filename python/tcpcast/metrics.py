@@ -443,6 +443,24 @@ METRICS: dict[str, MetricDefinition] = {
         "equal goodput",
         headline_of=("bulk",),
         is_index=True,
+        is_one_per_replication=True,
+        needs_all_flows=True,
+    ),
+    "fair_share": MetricDefinition(
+        unit="1",
+        meaning="goodput of a flow of the class / mean goodput of all bulk flows; without a class, "
+        "that of the class whose flows get least",
+        class_columns="sender",
+        headline_of=("bulk",),
+        is_index=True,
+        exceeds_one=True,
+    ),
+    "convergence_time_s": MetricDefinition(
+        unit="s",
+        meaning="mean time from the start of the class of bulk flows that starts last until its "
+        "flows have 80 % of an equal rate, over 100 round trips",
+        headline_of=("bulk",),
+        is_one_per_replication=True,
         needs_all_flows=True,
     ),
     "mean_size_pkts": MetricDefinition(
@@ -482,6 +500,8 @@ HEADLINE_METRICS = (
     "latency_p95_s",
     "delay_p95_s",
     "stall_ratio",
+    "fair_share",
+    "convergence_time_s",
     "loss_ratio",
     "queue_delay_mean_s",
     "utilisation",

@@ -38,6 +38,13 @@ SCENARIOS: tuple[dict[str, Any], ...] = (
         "tcp": {"stack": "linux-reno", "handshake": "tcp"},
         "run": LENGTH,
     },
+    {
+        "network": {"rtt": "50ms", "bottleneck": BOTTLENECK},
+        "class": [{"name": "first", "flows": 1}, {"name": "late", "flows": 1, "start": "3s"}],
+        "traffic": {"kind": "bulk"},
+        "tcp": {"stack": "linux-cubic"},
+        "run": LENGTH,
+    },
 )
 
 

@@ -21,5 +21,13 @@ _LABELS = {
 
 
 def key_label(key: str) -> str:
-    """Return the axis label of a key, by default the last part of its name."""
+    """Return the axis label of a key, by default the last part of its name.
+
+    >>> key_label("class.new.tcp.stack")
+    'TCP stack of new'
+    """
+    table, *name_and_key = key.split(".", 2)
+    if table == "class" and len(name_and_key) == 2:
+        name, of_class = name_and_key
+        return f"{key_label(of_class)} of {name}"
     return _LABELS.get(key) or key.rpartition(".")[2].replace("_", " ")

@@ -58,7 +58,8 @@ def _read_precision(value: object, info: ValidationInfo) -> object:
         make_error_at(
             f"{units.quote(name)} is not a metric with a precision"
             f"{did_you_mean_text(name, PRECISION_METRICS)}; use "
-            f"{', '.join(map(units.quote, HEADLINE_METRICS))} or another metric that "
+            f"{', '.join(units.quote(n) for n in HEADLINE_METRICS if n in PRECISION_METRICS)} or "
+            "another metric that "
             "`tcpcast schema` lists",
             str(name),
         )

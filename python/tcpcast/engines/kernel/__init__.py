@@ -27,7 +27,6 @@ from tcpcast.engines.kernel.counters import (
     MeasuredCounters,
     MeasuredNetwork,
     isolated_transfer_results,
-    time_series_rows,
 )
 from tcpcast.engines.packet import (
     WARM_UP_NOT_FOUND_NOTE,
@@ -125,7 +124,7 @@ def kernel(scenario: Scenario, options: RunOptions) -> Answer:
             answer.metrics = metric_estimates.convert_to_metrics(estimates)
             answer.tables = counted.tables()
             if options.over_time:
-                rows = [time_series_rows(scenario, network, each) for each in complete]
+                rows = counted.snapshot.time_series
                 answer.tables |= time_series.series_tables(scenario, rows)
             answer.measured_s = counted.measured_s
             is_given = scenario.run.warmup_s is not None

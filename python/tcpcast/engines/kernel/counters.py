@@ -30,6 +30,7 @@ from tcpcast.engines.packet.reliability import (
     reliable_percentiles,
 )
 from tcpcast.engines.packet.scenario_features import has_queue
+from tcpcast.engines.packet.sharing import estimate_convergence_time
 from tcpcast.engines.packet.tables import (
     file_packet_bits,
     make_class_table,
@@ -504,6 +505,7 @@ class MeasuredCounters:
             link_waits=[
                 self._network.waits_of_pairs(collect_slot_counts(*one, "waits")) for one in cut
             ],
+            time_series=[time_series_rows(scenario, network, each) for each in outcomes],
         )
 
     def estimates(self) -> Estimates:
@@ -533,6 +535,9 @@ class MeasuredCounters:
                 estimates["jain_index"] = statistics.estimate_mean(
                     indices, replications=len(indices)
                 )
+        estimates["convergence_time_s"] = estimate_convergence_time(
+            scenario, self.snapshot.time_series
+        )
         estimates |= metric_estimates.estimate_finished_transfers(scenario, units)
         known = {
             name: estimates[name] for name in MEASURABLE_METRICS if estimates.get(name) is not None

@@ -227,7 +227,7 @@ def simulate_with_configuration(
             answer.notes += tables.note_thinned_traces(traces)
         if options.by_replication:
             answer.tables |= replications.replication_tables(scenario, run)
-        if config["probes"]["course"]:
+        if options.over_time and config["probes"]["course"]:
             answer.tables |= time_series.time_series_tables(scenario, run)
         if scenario.run.report_at is not None:
             table = tables.delivered_table(scenario, run.delivered())

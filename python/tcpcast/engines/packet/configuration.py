@@ -15,6 +15,7 @@ from tcpcast.engines.packet.queue_config import (
     rate_config,
     token_bucket_config,
 )
+from tcpcast.engines.packet.scenario_features import find_late_class
 from tcpcast.scenario.byte_sizes import FileInBytes
 from tcpcast.scenario.classes import get_ack_bytes
 from tcpcast.scenario.distributions import Distribution
@@ -122,7 +123,7 @@ def probes_config(scenario: Scenario) -> Config:
         "size_bounds": size_interval_bounds(scenario),
         "traced": list(scenario.probes.flows),
         "trace_points": None,
-        "course": False,
+        "course": find_late_class(scenario) is not None,
         "captures": [(wanted.link, wanted.packets) for wanted in scenario.probes.pcap],
         "goodput_packets": scenario.probes.goodput_packets or 0,
         "goodput_least": math.floor(scenario.probes.goodput_least),

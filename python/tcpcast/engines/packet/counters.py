@@ -257,7 +257,8 @@ class Snapshot:
     ``goodputs`` has the counters of file goodput per slot and replication, ``class_times`` those of
     RTTs, delays and latencies, and ``link_waits`` those of queueing delays: one group per entry of
     ``units.link_classes``, then one per link for its cross traffic. ``unfinished`` has the
-    transfers in progress at the end, one entry per class.
+    transfers in progress at the end, one entry per class. ``time_series`` has the sums over time of
+    each replication, as for :func:`.time_series.series_tables`, if they are recorded.
     """
 
     units: BatchCounters
@@ -268,6 +269,7 @@ class Snapshot:
     unfinished: Sequence[UnfinishedTransfers] = ()
     class_times: Sequence[SlotCounts] = ()
     link_waits: Sequence[SlotCounts] = ()
+    time_series: Sequence[Floats] = ()
 
     @property
     def largest_queue(self) -> int:
@@ -307,6 +309,7 @@ def read_snapshot(scenario: Scenario, run: _native.Simulation) -> Snapshot:
         ],
         class_times=run.class_times(),
         link_waits=run.link_waits(),
+        time_series=[rows.astype(np.float64) for rows in run.time_series()],
     )
 
 

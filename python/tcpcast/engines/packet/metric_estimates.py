@@ -23,6 +23,7 @@ from tcpcast.engines.packet.counters import (
     unwrap_counters,
 )
 from tcpcast.engines.packet.scenario_features import has_feature, has_queue
+from tcpcast.engines.packet.sharing import estimate_convergence_time, estimate_fair_share
 from tcpcast.engines.packet.unfinished_transfers import get_unfinished
 from tcpcast.latency_under_load import TRIMMED_SHARE, rpm_of_means
 from tcpcast.metrics import (
@@ -79,6 +80,7 @@ def estimate_metrics(scenario: Scenario, snapshot: Snapshot) -> Estimates:
             result["jain_index"] = statistics.estimate_ratio(
                 indices, [1.0] * len(indices), replications=len(indices), maximum=1.0
             )
+    result["convergence_time_s"] = estimate_convergence_time(scenario, snapshot.time_series)
     result |= estimate_finished_transfers(scenario, units)
     result["rpm"] = estimate_rpm(scenario, snapshot.class_times)
     if snapshot.unfinished and scenario.isolated_transfers is None:
@@ -226,6 +228,7 @@ def estimate_class_metrics(
         "send_rate_pps": units.ratio(units.class_counter("sent", selected), seconds),
         "goodput_pps": units.ratio(units.class_counter("delivered", selected), seconds),
         "goodput_bps": units.ratio(payload_sent - lacking, seconds) if with_tcp else None,
+        "fair_share": estimate_fair_share(scenario, units, index),
     }
     kinds = {groups[place].traffic.kind for place in selected}
     for at, kind in enumerate(_native.TIME_KINDS):

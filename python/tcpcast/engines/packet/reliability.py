@@ -334,7 +334,7 @@ def _add_metric_warnings(
         text = "the run is too short: most packets were sent during the warm-up"
         return replace(estimate, value=math.nan).with_warning(text, withheld=True)
     reason = missing or _few_data_text_of_metric(name, estimate, units)
-    if name == "jain_index" and estimate.units < MIN_REPLICATIONS:
+    if METRICS[name].is_one_per_replication and estimate.units < MIN_REPLICATIONS:
         reason = f"too few replications: at least {MIN_REPLICATIONS} replications are needed"
     if reason is None and estimate.low is None:
         reason = "all events occurred in one batch of the run"

@@ -40,3 +40,14 @@ _FEATURES: dict[ScenarioFeature, Callable[[Scenario], bool]] = {
 def has_feature(scenario: Scenario, feature: ScenarioFeature | None) -> bool:
     """Return True if a scenario has a feature that a metric needs, or if it needs none (None)."""
     return feature is None or _FEATURES[feature](scenario)
+
+
+def find_late_class(scenario: Scenario) -> int | None:
+    """Return the class of bulk flows that starts last, if others start before it."""
+    groups = scenario.populations
+    bulk = [place for place, group in enumerate(groups) if group.traffic.kind == "bulk"]
+    if not bulk:
+        return None
+    last = max(bulk, key=lambda place: groups[place].start_s)
+    is_last = all(groups[last].start_s > groups[place].start_s for place in bulk if place != last)
+    return last if is_last and len(bulk) > 1 else None

@@ -149,15 +149,11 @@ def series_tables(scenario: Scenario, rows: Sequence[Floats]) -> dict[str, Table
     ``rows`` are the sums at the ends of slots of each replication, ``[slots + 1, columns]``: time
     and queue integral, then ``TIME_SERIES_CELLS`` per class.
     """
-    steps = [np.diff(row, axis=0) for row in rows]
+    steps = [np.diff(row[:, :_LINK_COLUMNS], axis=0) for row in rows]
     ends = _slot_time_columns(rows)
-    names = _native.TIME_SERIES_CELLS
     class_tables = []
     for index, group in enumerate(scenario.populations):
-        first = _LINK_COLUMNS + index * len(names)
-        cells = [
-            {name: step[:, first + place] for place, name in enumerate(names)} for step in steps
-        ]
+        cells = [slot_counters(row, index) for row in rows]
         payload = 8.0 * group.payload_bytes
         bits = [payload * c["delivered"] - 8.0 * c["lacking_bytes"] for c in cells]
         goodput = _estimate_ratios_per_slot(bits, [step[:, 0] / _NS_PER_SECOND for step in steps])
@@ -177,6 +173,17 @@ def series_tables(scenario: Scenario, rows: Sequence[Floats]) -> dict[str, Table
         class_tables.append(table)
     queue = {"queue_over_time": _queue_series(rows)} if has_queue(scenario) else {}
     return queue | {"flows_over_time": concatenate_tables(class_tables)}
+
+
+def slot_counters(rows: Floats, index: int) -> dict[str, Floats]:
+    """Return the counters of a class in each slot, ``[slots]``, by name.
+
+    ``rows`` are the sums of one replication, as for :func:`series_tables`.
+    """
+    names = _native.TIME_SERIES_CELLS
+    first = _LINK_COLUMNS + index * len(names)
+    steps = np.diff(rows[:, first : first + len(names)], axis=0)
+    return dict(zip(names, steps.T, strict=True))
 
 
 def _align_replications(replications: Sequence[Counts]) -> list[Counts]:
