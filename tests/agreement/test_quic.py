@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 import tcpcast
 from tcpcast.scenario import Scenario
+from tcpcast.scenario.modern_tcp import QUIC_PRESETS
 
 RTT_S = 0.1
 
@@ -61,7 +62,7 @@ def goodput_bps(scenario: Scenario) -> float:
     return result.metrics["goodput_bps"].value
 
 
-@pytest.mark.parametrize("stack", ["quic", "quinn", "aioquic"])
+@pytest.mark.parametrize("stack", QUIC_PRESETS)
 @pytest.mark.parametrize("control", ["cubic", "reno", "bbr", "bbr3"])
 def test_one_flow_uses_the_link(stack: str, control: str) -> None:
     scenario = bulk(**{"tcp.stack": stack, "tcp.congestion_control": control})
@@ -83,35 +84,37 @@ def test_random_loss_costs_reno_what_it_costs_in_tcp() -> None:
     assert quic == pytest.approx(tcp, rel=0.15)
 
 
-def test_fewer_acks_use_less_of_the_way_back() -> None:
-    def rate(ack_packets: int) -> float:
-        tables: dict[str, Any] = {
-            "link": {
-                "down": {"rate": "100mbit", "delay": "10ms", "buffer": "200pkt"},
-                "up": {"rate": "300kbit", "delay": "10ms", "buffer": "50pkt"},
-            },
-            "class": [
-                {
-                    "name": "download",
-                    "flows": 1,
-                    "route": ["down"],
-                    "back": ["up"],
-                    "traffic": {"kind": "bulk"},
-                    "tcp": {
-                        "stack": "quic",
-                        "congestion_control": "bbr",
-                        "ack_packets": ack_packets,
-                    },
-                }
-            ],
-            "run": {"duration": "30s", "warmup": "10s"},
-        }
-        return goodput_bps(Scenario.from_dict(tables))
+def narrow_way_back_bps(up: str, *, ack: str = "40B", down: str = "100mbit", **tcp: Any) -> float:
+    """Return the goodput of a flow of BBR whose acks have a link of their own."""
+    path = {"rate": down, "delay": "10ms", "buffer": "200pkt"}
+    tables: dict[str, Any] = {
+        "network": {"ack": ack},
+        "link": {"down": path, "up": path | {"rate": up}},
+        "class": [
+            {
+                "name": "download",
+                "flows": 1,
+                "route": ["down"],
+                "back": ["up"],
+                "traffic": {"kind": "bulk"},
+                "tcp": {"stack": "quic", "congestion_control": "bbr", **tcp},
+            }
+        ],
+        "run": {"duration": "30s", "warmup": "10s"},
+    }
+    return goodput_bps(Scenario.from_dict(tables))
 
-    few, usual = rate(20), rate(2)
+
+def test_fewer_acks_use_less_of_the_way_back() -> None:
+    few, usual = (narrow_way_back_bps("300kbit", ack_packets=count) for count in (20, 2))
     # An acknowledgement takes at least 63 B, so 300 kbit/s carry about 600 of them per second.
     assert usual < 2.5 * 600 * 1437 * 8
     assert few > 3 * usual
+
+
+def test_padded_acks_use_more_of_the_way_back() -> None:
+    usual, padded = (narrow_way_back_bps("300kbit", ack=ack) for ack in ("40B", "126B"))
+    assert padded == pytest.approx(usual / 2, rel=0.1)
 
 
 def test_same_seed_gives_the_same_numbers() -> None:

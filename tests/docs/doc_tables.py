@@ -294,15 +294,25 @@ def modern_stacks() -> str:
 
 def quic_stacks() -> str:
     """Return the rules in which QUIC stacks differ."""
-    head = ["stack", "control", "ack", "pacing", "burst", "window", "source"]
+    head = ["stack", "control", "slow start ends", "ack", "pacing", "burst", "window", "source"]
     rows = [[f"`{name}`", *_quic_rules(stack)] for name, stack in QUIC_STACKS.items()]
     return _table(head, rows)
+
+
+_SLOW_START_ENDS = {
+    "loss": "by a loss",
+    "rtt_rise": "when the RTT rises by a quarter",
+    "hystart_plus_plus": "by HyStart++",
+}
 
 
 def _quic_rules(stack: QuicStack) -> list[str]:
     few, many = stack.burst_min_packets, stack.burst_max_packets
     burst = f"{few} packets"
-    if stack.burst_time_s > 0:
+    pacing = f"{stack.pacing_percent / 100:g} windows per RTT"
+    if stack.pacing_percent == 0:
+        burst, pacing = "the window", "none"
+    elif stack.burst_time_s > 0:
         burst = f"data of {1e3 * stack.burst_time_s:g} ms, {few} to {many} packets"
     elif stack.burst_window_percent > 0:
         burst = f"{stack.burst_window_percent} % of the window, {few} to {many} packets"
@@ -311,8 +321,9 @@ def _quic_rules(stack: QuicStack) -> list[str]:
     window = "none" if stack.window_bytes >= 1 << 40 else f"{stack.window_bytes:,} B{grows}"
     return [
         stack.keys["congestion_control"],
+        _SLOW_START_ENDS[stack.slow_start_exit],
         f"{every}{stack.keys['ack_timeout'].replace('ms', ' ms')}",
-        f"{stack.pacing_percent / 100:g} windows per RTT",
+        pacing,
         burst,
         window,
         stack.source,

@@ -1,11 +1,12 @@
 # mypy: ignore-errors
 """Client and server that transfer files with aioquic, for comparisons with the simulation.
 
-``aioquic_peer.py server FOLDER`` reads the certificate in the folder. ``aioquic_peer.py client
-FOLDER HANDSHAKE BYTES COUNT`` prints the times of each transfer in seconds as JSON: from the first
-packet to the end of the handshake, from the request, which follows it, to the last byte, and both.
-HANDSHAKE is ``tls13``, or ``tls13-0rtt`` for requests with the first packet, after a first
-transfer.
+``aioquic_peer.py server FOLDER`` reads the certificate in the folder, and writes a line with sent
+and lost packets of its qlog into ``FOLDER/packets`` when a connection ends. ``aioquic_peer.py
+client FOLDER HANDSHAKE BYTES COUNT`` prints the times of each transfer in seconds as JSON: from
+the first packet to the end of the handshake, from the request, which follows it, to the last byte,
+and both. HANDSHAKE is ``tls13``, or ``tls13-0rtt`` for requests with the first packet, after a
+first transfer.
 """
 
 import asyncio
@@ -14,14 +15,42 @@ import os
 import ssl
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 from aioquic.asyncio import QuicConnectionProtocol, connect, serve
 from aioquic.quic.configuration import QuicConfiguration
 from aioquic.quic.events import StreamDataReceived
+from aioquic.quic.logger import QuicLogger, QuicLoggerTrace
 
 PORT = 4433
+
+
+class Counts(QuicLogger):
+    """Counts the events of the qlog of a connection, and writes them when it ends."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self.folder = folder
+
+    def start_trace(self, is_client: bool, odcid: bytes) -> QuicLoggerTrace:
+        return CountedTrace(is_client=is_client, odcid=odcid)
+
+    def end_trace(self, trace: QuicLoggerTrace) -> None:
+        with (self.folder / "packets").open("a", encoding="utf-8") as file:
+            file.write(f"{trace.counts['packet_sent']} {trace.counts['packet_lost']}\n")
+
+
+class CountedTrace(QuicLoggerTrace):
+    """Keeps only the number of events by name."""
+
+    def __init__(self, **properties: Any) -> None:
+        super().__init__(**properties)
+        self.counts = Counter[str]()
+
+    def log_event(self, **record: Any) -> None:
+        self.counts[record["event"]] += 1
 
 
 class FileServer(QuicConnectionProtocol):
@@ -34,7 +63,9 @@ class FileServer(QuicConnectionProtocol):
 
 
 async def run_server(folder: Path) -> None:
-    configuration = QuicConfiguration(is_client=False, alpn_protocols=["peer"])
+    configuration = QuicConfiguration(
+        is_client=False, alpn_protocols=["peer"], quic_logger=Counts(folder)
+    )
     configuration.load_cert_chain(folder / "certificate.pem", folder / "key.pem")
     tickets: dict[bytes, Any] = {}
     await serve(

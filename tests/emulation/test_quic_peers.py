@@ -5,7 +5,7 @@ import pytest
 from emulation.quic_peers import TOLERANCE, Cell, find_peer, is_within, measure, simulate
 
 
-@pytest.mark.parametrize("name", ["aioquic", "quinn"])
+@pytest.mark.parametrize("name", ["aioquic", "quiche", "quinn"])
 @pytest.mark.parametrize("size", [50_000, 200_000])
 def test_implementation_takes_the_simulated_time_without_loss(name: str, size: int) -> None:
     peer = find_peer(name)
@@ -16,7 +16,7 @@ def test_implementation_takes_the_simulated_time_without_loss(name: str, size: i
     assert is_within(cell, transfers, simulated, TOLERANCE[name]), (transfers, simulated)
 
 
-@pytest.mark.parametrize("name", ["aioquic", "quinn"])
+@pytest.mark.parametrize("name", ["aioquic", "quiche", "quinn"])
 def test_early_data_saves_a_round_trip(name: str) -> None:
     peer = find_peer(name)
     if peer is None:

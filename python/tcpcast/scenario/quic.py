@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from tcpcast.scenario.modern_stacks import CLASSIC_ONLY
 
@@ -66,8 +66,14 @@ class QuicStack(NamedTuple):
         The window may be filled exactly; otherwise at least a byte of it stays free.
     fractional_cubic
         CUBIC follows the formulas of RFC 8312 with a window in bytes, instead of Linux's code.
+    slow_start_exit
+        What ends slow start, apart from a loss: nothing, a rise of the round-trip time by a
+        quarter, or HyStart++.
+    undo_percent
+        A reduction is undone when its recovery ends, unless at least this share of the window was
+        lost, and at least two packets; 0 for never.
     pacing_percent
-        Pacing rate in percent of the window per smoothed RTT.
+        Pacing rate in percent of the window per smoothed RTT; 0 for no pacing.
     burst_min_packets, burst_max_packets, burst_window_percent, burst_time_s, waits_for_burst
         Size of the pacer's bucket: the larger of a share of the window and the data of a time,
         between the two limits; whether a sender that must wait does so until the bucket is full.
@@ -84,6 +90,8 @@ class QuicStack(NamedTuple):
     probes_carry_data: bool = True
     fills_window: bool = True
     fractional_cubic: bool = False
+    slow_start_exit: Literal["loss", "rtt_rise", "hystart_plus_plus"] = "loss"
+    undo_percent: int = 0
     pacing_percent: int = 125
     burst_min_packets: int = 10
     burst_max_packets: int = 10
@@ -107,6 +115,15 @@ QUIC_STACKS = {
         waits_for_burst=True,
         window_bytes=1_250_000,
     ),
+    # Each packet is acknowledged when all waiting packets are read. The application sets windows.
+    "quiche": QuicStack(
+        "quiche 0.30.0 (recovery/congestion/recovery.rs, cubic.rs and hystart.rs)",
+        _COMMON | {"ack_packets": 1},
+        probes=1,
+        slow_start_exit="hystart_plus_plus",
+        undo_percent=20,
+        pacing_percent=0,
+    ),
     # Acks wait for a timer of 1 ms, also out of order.
     "aioquic": QuicStack(
         "aioquic 1.7.2 (quic/recovery.py, quic/connection.py, quic/configuration.py)",
@@ -119,6 +136,7 @@ QUIC_STACKS = {
         },
         acks_reordering=False,
         probes=1,
+        slow_start_exit="rtt_rise",
         pacing_percent=100,
         burst_min_packets=2,
         burst_max_packets=16,

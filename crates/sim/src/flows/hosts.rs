@@ -73,7 +73,12 @@ impl DatagramSink for FlowSink<'_> {
     fn send_datagram(&mut self, datagram: &Datagram, number: u32, kind: PacketKind) {
         let (len, ecn) = (datagram.stream_bytes(), datagram.ecn);
         let segment = Segment { len, ecn, ..Segment::default() };
-        self.send(&segment, Some(datagram), number, kind, datagram.ip_bytes());
+        let bytes = match kind {
+            // Implementations pad acks to the size of other small packets.
+            PacketKind::Ack => self.class.ack_bytes.max(datagram.ip_bytes()),
+            _ => datagram.ip_bytes(),
+        };
+        self.send(&segment, Some(datagram), number, kind, bytes);
     }
 }
 

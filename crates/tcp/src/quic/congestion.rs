@@ -4,6 +4,7 @@ use super::pacer::{PacedWindow, QuicPacer};
 use super::recovery::QuicRtt;
 use super::rules::QuicRules;
 use super::sent_packets::SentPacket;
+use super::slow_start::SlowStart;
 use crate::modern::cc::path_model::BbrState;
 use crate::modern::cc::{
     AckSample, AnyCongestionControl, DeliveryTotals, LostPacket, RecoveryPhaseChange, TransmitStart,
@@ -32,11 +33,25 @@ pub(super) struct Delivered {
     pub prior_lost: u32,
 }
 
+/// Fewest lost packets after which a reduction is not undone: `MIN_ROLLBACK_THRESHOLD` of quiche.
+const MIN_LOST_TO_KEEP: u32 = 2;
+
+/// State before a reduction that may be undone.
+#[derive(Clone, Debug)]
+struct Undo {
+    window: CongestionWindow,
+    control: AnyCongestionControl,
+    recovery_start: Option<Nanos>,
+    lost: u32,
+}
+
 /// Window, packets in flight, pacer and congestion control.
 #[derive(Clone, Debug)]
 pub(super) struct QuicCongestion {
     window: CongestionWindow,
     control: AnyCongestionControl,
+    slow_start: SlowStart,
+    undo: Option<Box<Undo>>,
     delivery: DeliveryCounter,
     pub pacer: QuicPacer,
     bytes_in_flight: u64,
@@ -53,13 +68,15 @@ pub(super) struct QuicCongestion {
 }
 
 impl QuicCongestion {
-    pub fn new(now: Nanos, seed: u64, datagram: u32, stack: &Stack) -> Self {
+    pub fn new(now: Nanos, seed: u64, datagram: u32, stack: &Stack, rules: &QuicRules) -> Self {
         let control = stack.new_control(now, 0, seed);
         let mut delivery = DeliveryCounter::default();
         delivery.set_time_recording(control.sets_window_and_rate());
         Self {
             window: CongestionWindow::new(stack.initial_window),
             control,
+            slow_start: SlowStart::new(rules.slow_start_exit),
+            undo: None,
             delivery,
             pacer: QuicPacer::new(now),
             bytes_in_flight: 0,
@@ -126,7 +143,10 @@ impl QuicCongestion {
 
     /// An ack-eliciting packet is sent.
     #[inline]
-    pub fn on_sent(&mut self, now: Nanos, packet: &mut OutstandingPacket, bytes: u32) {
+    pub fn on_sent(&mut self, now: Nanos, number: u64, packet: &mut OutstandingPacket, bytes: u32) {
+        if self.window.in_slow_start() {
+            self.slow_start.on_sent(number);
+        }
         let nothing_out = self.packets_in_flight == 0;
         if nothing_out {
             let app_limited = self.delivery.is_app_limited();
@@ -178,7 +198,13 @@ impl QuicCongestion {
     /// All packets of an acknowledgement are processed, but not the losses that it shows: controls
     /// of the window grow it.
     #[inline]
-    pub fn grow_window(&mut self, now: Nanos, delivered: &Delivered, rtt: &QuicRtt) {
+    pub fn grow_window(
+        &mut self,
+        now: Nanos,
+        delivered: &Delivered,
+        rtt: &QuicRtt,
+        rules: &QuicRules,
+    ) {
         if self.control.sets_window_and_rate() {
             return;
         }
@@ -188,10 +214,38 @@ impl QuicCongestion {
         if self.control.needs_rtt_sample(&self.window, delivered.rtt) {
             self.control.on_rtt_sample(&mut self.window, &sample);
         }
-        if delivered.growing > 0 && !self.is_in_recovery() {
-            let grown = AckSample { delivered: delivered.growing, ..sample };
+        if delivered.growing == 0 || self.is_in_recovery() || self.undo_reduction(rules) {
+            return;
+        }
+        let mut grown = AckSample { delivered: delivered.growing, ..sample };
+        let mut ends = false;
+        if self.window.in_slow_start() {
+            let (packets, una) = (delivered.growing, delivered.una);
+            let growth = self.slow_start.on_ack(now, rtt.latest, packets, una);
+            (grown.delivered, ends) = (growth.packets, growth.ends);
+        }
+        if grown.delivered > 0 {
             self.control.grow_window(&mut self.window, &grown);
         }
+        if ends {
+            self.window.ssthresh = self.window.cwnd;
+        }
+    }
+
+    /// Undoes the last reduction if few packets were lost; returns whether it did.
+    #[inline]
+    fn undo_reduction(&mut self, rules: &QuicRules) -> bool {
+        let Some(undo) = &self.undo else { return false };
+        let least = (self.window.cwnd * rules.undo_percent / 100).max(MIN_LOST_TO_KEEP);
+        let undoes = self.lost.wrapping_sub(undo.lost) < least
+            && !undo.window.in_slow_start()
+            && self.window.cwnd < undo.window.cwnd;
+        if let Some(undo) = self.undo.take_if(|_| undoes) {
+            self.window = undo.window;
+            self.control = undo.control;
+            self.recovery_start = undo.recovery_start;
+        }
+        undoes
     }
 
     /// The losses of an acknowledgement are processed too: controls of the rate set rate and window.
@@ -255,7 +309,9 @@ impl QuicCongestion {
         lost: &[(u64, SentPacket)],
         is_persistent: bool,
         next: u64,
+        rules: &QuicRules,
     ) -> Option<u32> {
+        let lost_before = self.lost;
         for (number, packet) in lost {
             self.remove_from_flight(1, packet.bytes);
             self.lost = self.lost.wrapping_add(1);
@@ -275,7 +331,18 @@ impl QuicCongestion {
         }
         let (_, last) = lost.last()?;
         let before = self.window.cwnd;
+        let undo = (rules.undo_percent > 0).then(|| {
+            Box::new(Undo {
+                window: self.window,
+                control: self.control.clone(),
+                recovery_start: self.recovery_start,
+                lost: lost_before,
+            })
+        });
         let is_new = self.on_congestion(now, last.sent_at(), next);
+        if is_new {
+            self.undo = undo;
+        }
         if is_persistent {
             self.recovery_start = None;
             if !self.control.sets_window_and_rate() {

@@ -111,7 +111,7 @@ impl QuicConnection {
             acks: [(); 3].map(|()| AckTracker::new()),
             rtt: QuicRtt::new(rules.initial_rtt),
             timeouts: ProbeTimeouts::default(),
-            congestion: QuicCongestion::new(now, seed, full_datagram(stack.mss), stack),
+            congestion: QuicCongestion::new(now, seed, full_datagram(stack.mss), stack, rules),
             handshake: HandshakeState::new(role, kind),
             bytes: HandshakeBytes::new(kind, stack.certificate),
             crypto: [SendStream::default(), SendStream::default()],
@@ -420,7 +420,7 @@ impl QuicConnection {
                 self.congestion.on_congestion(now, sent_at, next);
             }
         }
-        self.congestion.grow_window(now, &delivered, &self.rtt);
+        self.congestion.grow_window(now, &delivered, &self.rtt, &self.rules);
         result.recovered |= was_recovering && !self.congestion.is_in_recovery();
         let (reduced_from, is_persistent) = self.detect_losses(now, space);
         result.reduced_from = result.reduced_from.or(reduced_from);
@@ -448,7 +448,7 @@ impl QuicConnection {
         let next = state.sent.next_number();
         let mut reduced_from = None;
         if !lost.is_empty() {
-            reduced_from = self.congestion.on_lost(now, &lost, is_persistent, next);
+            reduced_from = self.congestion.on_lost(now, &lost, is_persistent, next, &self.rules);
             for (_, packet) in lost.drain(..) {
                 self.send_again(space, &packet);
             }
@@ -679,7 +679,7 @@ impl QuicConnection {
             return Some(sent);
         }
         let (mut outstanding, bytes) = (OutstandingPacket::default(), packet.bytes());
-        self.congestion.on_sent(now, &mut outstanding, bytes);
+        self.congestion.on_sent(now, number, &mut outstanding, bytes);
         let state = &mut self.spaces[index];
         state.sent.push(Some(SentPacket::new(packet, outstanding, bytes)));
         state.last_eliciting_sent = now;

@@ -294,3 +294,29 @@ fn pacing_spreads_the_window_over_the_round_trip() {
     unpaced.run();
     assert!(unpaced.path.now <= pair.path.now);
 }
+
+#[test]
+fn reduction_is_undone_if_few_packets_were_lost_outside_slow_start() {
+    // Windows before each reduction, and the last one.
+    let windows = |undo_percent, loses: &[usize]| {
+        let rules = QuicRules { undo_percent, ..QuicRules::RFC };
+        let mut pair = Pair::new(HandshakeKind::None, 300 * u64::from(MSS), rules);
+        pair.path.loses = loses.iter().map(|place| (SERVER, *place)).collect();
+        pair.run();
+        assert!(pair.ends[SERVER].is_finished());
+        let reduced = |event: &TcpEvent| match event {
+            TcpEvent::FastRetransmit { window } => Some(*window),
+            _ => None,
+        };
+        let mut windows: Vec<u32> = pair.path.events.iter().filter_map(reduced).collect();
+        windows.push(pair.ends[SERVER].connection().window().cwnd);
+        windows
+    };
+    assert_eq!(windows(0, &[20]), windows(20, &[20]), "slow start");
+    let (kept, undone) = (windows(0, &[20, 150]), windows(20, &[20, 150]));
+    assert_eq!(kept[..2], undone[..2]);
+    assert!(kept[2] < kept[1] && undone[2] >= undone[1], "{kept:?} {undone:?}");
+    // A fifth of the window and more is lost.
+    let many: Vec<usize> = std::iter::once(20).chain(150..156).collect();
+    assert_eq!(windows(0, &many), windows(20, &many));
+}

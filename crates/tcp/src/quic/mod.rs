@@ -21,9 +21,10 @@ mod ranges;
 mod recovery;
 mod rules;
 mod sent_packets;
+mod slow_start;
 mod streams;
 
 pub use connection::QuicConnection;
 pub use datagram::{Datagram, QuicPacket, Space};
 pub use endpoint::{DatagramSink, QuicEndpoint};
-pub use rules::{PacingBurst, QuicRules};
+pub use rules::{PacingBurst, QuicRules, SlowStartExit};

@@ -19,7 +19,8 @@ const MAX_BACKOFF: u32 = 16;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct QuicRtt {
     smoothed: Option<Nanos>,
-    latest: Nanos,
+    /// Last sample, or the initial value.
+    pub latest: Nanos,
     variation: Nanos,
     min: Nanos,
     initial: Nanos,

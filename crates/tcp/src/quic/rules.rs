@@ -28,6 +28,11 @@ pub struct QuicRules {
     pub fills_window: bool,
     /// CUBIC follows the formulas of RFC 8312 with a window in bytes, instead of Linux's code.
     pub fractional_cubic: bool,
+    /// What ends slow start, apart from a loss.
+    pub slow_start_exit: SlowStartExit,
+    /// A reduction is undone when its recovery ends, unless at least this share of the window was
+    /// lost, in percent, and at least two packets. 0: never.
+    pub undo_percent: u32,
     /// Pacing rate of controls without a rate of their own, in percent of the window per smoothed
     /// round-trip time: N of RFC 9002, section 7.7. 0 for no pacing.
     pub pacing_percent: u32,
@@ -51,6 +56,8 @@ impl QuicRules {
         probes_carry_data: true,
         fills_window: true,
         fractional_cubic: false,
+        slow_start_exit: SlowStartExit::Loss,
+        undo_percent: 0,
         pacing_percent: 125,
         burst: PacingBurst {
             min_packets: 10,
@@ -62,6 +69,18 @@ impl QuicRules {
         window: 1 << 40,
         window_doubles: false,
     };
+}
+
+/// What ends slow start, apart from a loss.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SlowStartExit {
+    /// Nothing.
+    Loss,
+    /// A rise of the round-trip time by a quarter, as in aioquic.
+    RttRise,
+    /// HyStart++, as in quiche.
+    HystartPlusPlus,
 }
 
 /// Size of a burst of the pacer: the larger of a share of the window and the data of a time at the

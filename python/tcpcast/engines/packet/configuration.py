@@ -466,6 +466,8 @@ def _quic_config(group: Population) -> Config:
         "probes_carry_data": stack.probes_carry_data,
         "fills_window": stack.fills_window,
         "fractional_cubic": stack.fractional_cubic,
+        "slow_start_exit": stack.slow_start_exit,
+        "undo_percent": stack.undo_percent,
         "pacing_percent": 0 if tcp.pacing == "off" else stack.pacing_percent,
         "burst": {
             "min_packets": stack.burst_min_packets,
