@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 import tcpcast
 from tcpcast import Answer
@@ -38,20 +39,44 @@ def test_random_loss_of_bursts_costs_cubic_less(gro: bool) -> None:
     assert bursts["goodput_bps"] > 1.25 * packets["goodput_bps"]
 
 
-def test_links_count_bursts_and_receivers_packets() -> None:
+def answer_over_a_link(queue: str | dict[str, Any], tso: str = "auto") -> Answer:
     tables = {
-        "link": {"link": {"rate": "100mbit", "buffer": "1MB"}},
+        "link": {"link": {"rate": "100mbit", "buffer": "3MB", "queue": queue, "loss": "0.1%"}},
         "class": [{"name": "all", "flows": 1, "route": ["link"], "delay": "20ms"}],
         "traffic": {"kind": "bulk"},
-        "tcp": {"stack": "linux-bbr", "tso": "auto"},
+        "tcp": {"stack": "linux-bbr", "tso": tso},
         "run": {"duration": "40s", "warmup": "10s", "seed": 1},
     }
     (answer,) = tcpcast.run(Scenario.from_dict(tables), ["packet"])
+    assert answer["goodput_bps"] == pytest.approx(100e6 * 1448 / 1500, rel=0.03)
+    return answer
+
+
+@pytest.mark.parametrize(
+    "queue",
+    [
+        "droptail",
+        {"kind": "codel"},
+        {"kind": "cake", "split_gso": False},
+        {"kind": "dualpi2", "split_gso": False},
+    ],
+    ids=str,
+)
+def test_links_count_bursts_and_receivers_packets(queue: str | dict[str, Any]) -> None:
+    answer = answer_over_a_link(queue)
     (units,) = answer.tables["by_link"]["packets"]
     packets = answer["send_rate_pps"] * 30
     # BBR sends about a millisecond of data at once: 8 packets at 100 Mbit/s.
     assert 6 < packets / units < 10
-    assert answer["goodput_bps"] == pytest.approx(100e6 * 1448 / 1500, rel=0.03)
+
+
+@pytest.mark.parametrize("queue", ["cake", "dualpi2"])
+def test_queues_that_split_bursts_see_the_packets_of_a_sender_without_offload(queue: str) -> None:
+    """The packets of a burst reach the first queue at the same time, as without offload."""
+    bursts, packets = (answer_over_a_link(queue, tso) for tso in ("auto", "off"))
+    for table in ("by_link_class", "by_class"):
+        for name, column in packets.tables[table].items():
+            np.testing.assert_array_equal(bursts.tables[table][name], column, name)
 
 
 def test_kernel_refuses_bursts() -> None:

@@ -51,7 +51,7 @@ def flent_document() -> dict[str, Any]:
         "REMOTE_METADATA": {
             "router": {
                 "INGRESS_INFO": shaper,
-                "EGRESS_INFO": {"tc_stats_pre": [f"{cake} overhead 18\n Sent 0"]},
+                "EGRESS_INFO": {"tc_stats_pre": [f"{cake} no-split-gso overhead 18\n Sent 0"]},
             },
             "far": {"SYSCTLS": {"net.ipv4.tcp_congestion_control": "reno"}},
         },

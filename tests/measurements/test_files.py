@@ -42,6 +42,7 @@ def test_flent_file_states_flows_ping_and_links(tmp_path: Path) -> None:
         "flows": "dual-srchost",
         "tins": "besteffort",
         "ack_filter": "on",
+        "split_gso": False,
         "overhead": 18,
     }
 
@@ -58,6 +59,7 @@ def test_flent_file_becomes_a_scenario(tmp_path: Path) -> None:
     tables = scenario.resolved()
     by_name = {entry["name"]: entry for entry in tables["class"]}
     assert by_name["upload-bbr-cs1"]["tcp"]["stack"] == "linux-bbr"
+    assert by_name["upload-bbr-cs1"]["tcp"]["tso"] == "auto"
     assert by_name["upload-bbr-cs1"]["tcp"]["pacing"] == "fq"
     assert by_name["download-reno-be"]["tcp"]["pacing"] == "internal"
     assert by_name["ping"]["delay"] == "10ms"

@@ -161,6 +161,8 @@ pub struct Link<T> {
     pub(crate) flows: u32,
     /// Whether packets are processed before they reach the link, so that they need no event there.
     pub(crate) is_computed_on_entry: bool,
+    /// Whether bursts of segmentation offload enter the link as single packets.
+    pub(crate) splits_bursts: bool,
     /// Whether the network has an event at the next departure.
     pub(crate) has_departure_event: bool,
     /// Links of a group share their counters.
@@ -273,9 +275,10 @@ fn drop_cause(reason: DropReason) -> DropCause {
 impl<T: Copy> Link<T> {
     pub(crate) fn new(config: LinkConfig, changes: bool, group: u32) -> Self {
         let LinkConfig { queue, limits, draws, transmitter, .. } = config;
-        let shaped_bps = match queue {
-            QueueConfig::Cake(cake) => cake.rate_bps,
-            _ => None,
+        let (shaped_bps, splits_bursts) = match queue {
+            QueueConfig::Cake(cake) => (cake.rate_bps, cake.split_gso),
+            QueueConfig::Dualpi2(dualpi2) => (None, dualpi2.split_gso),
+            _ => (None, false),
         };
         let rate_bps = match &transmitter {
             AnyTransmitter::ConstantRate(rate) => {
@@ -319,6 +322,7 @@ impl<T: Copy> Link<T> {
             changes,
             flows: 0,
             is_computed_on_entry: false,
+            splits_bursts,
             has_departure_event: false,
             group,
             occupancy: QueueOccupancy::default(),

@@ -111,6 +111,10 @@ pub trait NetworkObserver<T> {
     fn supersedes(&self, _newer: &T, _older: &T) -> bool {
         false
     }
+    /// A packet reaches a link that splits bursts. If the packet is a burst, appends the payload and
+    /// the length of each packet of the burst to `parts`; they take the place of the burst.
+    #[inline(always)]
+    fn split_burst(&mut self, _burst: &T, _bytes: u32, _parts: &mut Vec<(T, u32)>) {}
     /// Time at which a host processes a packet that reaches it at `due`; `due` or later.
     #[inline(always)]
     fn processing_time(&mut self, due: Nanos, _payload: &T) -> Nanos {
@@ -176,6 +180,8 @@ pub struct Network<T> {
     next_link_event: Nanos,
     /// Buffer for the packets that a queue drops during one call.
     dropped: DroppedPackets<T>,
+    /// Buffer for the packets of a burst that a link splits.
+    parts: Vec<(T, u32)>,
     now: Nanos,
     /// Minimum delay of a packet behind the transmitter of its last link.
     min_last_delay: Nanos,
@@ -195,6 +201,7 @@ impl<T: Copy> Default for Network<T> {
             changes: VecDeque::new(),
             next_link_event: NEVER,
             dropped: Vec::new(),
+            parts: Vec::new(),
             now: 0,
             min_last_delay: NEVER,
             has_events_on_all_links: false,
@@ -550,6 +557,43 @@ impl<T: Copy> Network<T> {
 
     /// Processes a packet that reaches a link with events at `time`.
     fn enter_link(
+        &mut self,
+        time: Nanos,
+        at: Passage,
+        packet: &mut Packet<InTransit<T>>,
+        observer: &mut impl NetworkObserver<T>,
+    ) {
+        let link = &self.links[at.link.index()];
+        if !link.splits_bursts || !self.split_burst(time, at, packet, observer) {
+            self.enter_link_whole(time, at, packet, observer);
+        }
+    }
+
+    /// Processes the packets of a burst that reaches a link at `time` one by one. Returns false if the
+    /// packet is no burst.
+    #[inline(never)]
+    fn split_burst(
+        &mut self,
+        time: Nanos,
+        at: Passage,
+        burst: &Packet<InTransit<T>>,
+        observer: &mut impl NetworkObserver<T>,
+    ) -> bool {
+        let mut parts = std::mem::take(&mut self.parts);
+        observer.split_burst(&burst.token.payload, burst.bytes, &mut parts);
+        let is_burst = !parts.is_empty();
+        for (payload, bytes) in parts.drain(..) {
+            let token = InTransit { payload, ..burst.token };
+            let mut packet = Packet { token, bytes, ..*burst };
+            self.enter_link_whole(time, at, &mut packet, observer);
+        }
+        self.parts = parts;
+        is_burst
+    }
+
+    /// Processes a packet that enters a link with events at `time`.
+    #[inline(always)]
+    fn enter_link_whole(
         &mut self,
         time: Nanos,
         at: Passage,

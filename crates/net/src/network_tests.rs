@@ -4,7 +4,7 @@ use super::*;
 use crate::counters::PacketAndByteCount;
 use std::num::NonZeroU64;
 use tcpcast_link::loss::{LinkLossConfig, LinkLossState, LossModel};
-use tcpcast_link::queue::{BufferLimits, CodelConfig, QueueConfig};
+use tcpcast_link::queue::{BufferLimits, CodelConfig, DualPi2Config, QueueConfig};
 use tcpcast_link::random::RandomStream;
 use tcpcast_link::time::MILLISECOND;
 
@@ -199,4 +199,48 @@ fn processing_time_of_a_host_delays_deliveries() {
     }
     network.advance_to(NEVER - 1, &mut host);
     assert_eq!(host.0, [MILLISECOND + 6, 2 * MILLISECOND + 5]);
+}
+
+#[test]
+fn queue_that_splits_bursts_receives_their_packets() {
+    /// Payload 7 is a burst of payloads 0 to 2; the last packet is short.
+    #[derive(Default)]
+    struct Hosts(Recorder);
+    impl NetworkObserver<u32> for Hosts {
+        fn on_delivered(&mut self, now: Nanos, payload: u32, ecn: Ecn) {
+            self.0.on_delivered(now, payload, ecn);
+        }
+        fn on_dropped(&mut self, now: Nanos, link: LinkId, payload: u32, cause: DropCause) {
+            self.0.on_dropped(now, link, payload, cause);
+        }
+        fn split_burst(&mut self, burst: &u32, bytes: u32, parts: &mut Vec<(u32, u32)>) {
+            if *burst == 7 {
+                parts.extend([(0, 1500), (1, 1500), (2, bytes - 3000)]);
+            }
+        }
+    }
+    let run = |split_gso| {
+        let mut network = Network::default();
+        let dualpi2 = DualPi2Config { split_gso, ..DualPi2Config::default() };
+        let queue = QueueConfig::Dualpi2(dualpi2);
+        let links = [
+            network.add_link(LinkConfig { queue: QueueConfig::HeadDrop, ..link(10, 0) }),
+            network.add_link(LinkConfig { queue, ..link(10, 0) }),
+        ];
+        let route = network.add_route(&links, 0, 0, 2);
+        let mut hosts = Hosts::default();
+        network.send(0, route, Packet::new(7, 0, 3750), &mut hosts);
+        network.send(0, route, Packet::new(8, 0, 1500), &mut hosts);
+        network.advance_to(NEVER - 1, &mut hosts);
+        let order: Vec<_> = hosts.0.delivered.iter().map(|(time, n, _)| (*time, *n)).collect();
+        (order, links.map(|link| network.counters(link, 0).left))
+    };
+    let count = |packets, bytes| PacketAndByteCount { packets, bytes };
+    // The first link transmits the burst as one packet of 2.5 ms.
+    let (order, left) = run(true);
+    assert_eq!(order, [(3500, 0), (4500, 1), (5000, 2), (6000, 8)]);
+    assert_eq!(left, [count(2, 5250), count(4, 5250)]);
+    let (order, left) = run(false);
+    assert_eq!(order, [(5000, 7), (6000, 8)]);
+    assert_eq!(left, [count(2, 5250), count(2, 5250)]);
 }

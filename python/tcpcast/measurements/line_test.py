@@ -202,10 +202,7 @@ class LineTest:
     def scenario_tables(self, links: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
         """Return the scenario of the test over links by direction."""
         tcp: dict[str, Any] = {"socket_buffers": "linux-5.15"}
-        if self.offloads and not any(
-            isinstance(queue := link.get("queue"), dict) and queue["kind"] == "cake"
-            for link in links.values()
-        ):
+        if self.offloads:
             tcp["tso"] = "auto"
         classes = class_tables(
             count_flows(self.flows),

@@ -202,6 +202,8 @@ def cake_table(qdisc: Qdisc, rate: str) -> dict[str, Any]:
             table["ack_filter"] = value
     if "ingress" in qdisc.words:
         table["ingress"] = True
+    if "no-split-gso" in qdisc.words:
+        table["split_gso"] = False
     if (overhead := qdisc.value("overhead")).isdecimal():
         table["overhead"] = int(overhead)
     if rtt := _time(qdisc.value("rtt")):

@@ -28,6 +28,7 @@ PIE_MAX_MARK_PROBABILITY = 0.1
 """The drop probability up to which PIE marks: RFC 8033, section 5.1."""
 
 MARKING_TEXT = "mark packets of stacks with tcp.ecn = true instead of dropping them"
+SPLIT_GSO_TEXT = "enqueue the packets of a burst of tcp.tso one by one, instead of as one unit"
 
 Rules = Annotated[Literal["rfc", "linux"], Choice("set of rules")]
 
@@ -204,6 +205,7 @@ class Cake(ManagedQueue):
         examples=[True],
         description="count dropped packets, for a shaper behind the bottleneck",
     )
+    split_gso: StrictBool = Field(default=True, examples=[False], description=SPLIT_GSO_TEXT)
     rtt: PositiveDuration = Field(
         default=0.1,
         examples=["30ms"],
@@ -229,6 +231,7 @@ class Cake(ManagedQueue):
                 "isolation": self.flows,
                 "ack_filter": self.ack_filter,
                 "ingress": self.ingress,
+                "split_gso": self.split_gso,
                 "rtt_ns": round(self.rtt * 1e9),
             }
         }
@@ -366,6 +369,7 @@ class Dualpi2(ManagedQueue):
         examples=["any_ect"],
         description="packets of the L4S queue: those with ECT(1) or CE, or all with ECN",
     )
+    split_gso: StrictBool = Field(default=True, examples=[False], description=SPLIT_GSO_TEXT)
 
     def _find_errors(self) -> Errors:
         if self.tupdate < MIN_DUALPI2_UPDATE_S:
@@ -386,6 +390,7 @@ class Dualpi2(ManagedQueue):
             "drop_overload": self.overload == "drop_on_overload",
             "drop_early": self.drop == "drop_enqueue",
             "any_ect": self.classify == "any_ect",
+            "split_gso": self.split_gso,
             "mtu_bytes": mtu_bytes,
         }
         return {"dualpi2": dualpi2}

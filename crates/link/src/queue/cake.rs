@@ -17,8 +17,8 @@
 //!   that hosts share the link equally (**triple isolation**: source and destination hosts).
 //! - **COBALT** controls each queue; its state decays while the queue is empty.
 //!
-//! Hosts are told apart exactly, not by a hash. The packets of a link are never longer than its MTU,
-//! so `split-gso` has no effect.
+//! Hosts are told apart exactly, not by a hash. The owner of the link splits bursts of segmentation
+//! offload before the queue (`split-gso`), because only the owner knows their packets.
 
 use super::cobalt::{Cobalt, CobaltConfig};
 use super::packet_list::{NO_INDEX, PacketList, PacketPool};
@@ -133,6 +133,8 @@ pub struct CakeConfig {
     pub ack_filter: AckFilter,
     /// Whether the link is shaped behind its bottleneck, so that dropped packets count as well.
     pub ingress: bool,
+    /// Whether bursts of segmentation offload are split before they are enqueued.
+    pub split_gso: bool,
     /// Typical RTT of the flows: COBALT's interval; a twentieth is its target.
     #[serde(rename = "rtt_ns")]
     pub rtt: Nanos,
@@ -150,6 +152,7 @@ impl Default for CakeConfig {
             isolation: Isolation::default(),
             ack_filter: AckFilter::default(),
             ingress: false,
+            split_gso: true,
             rtt: 100 * MILLISECOND,
         }
     }

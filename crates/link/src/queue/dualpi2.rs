@@ -62,6 +62,9 @@ pub struct DualPi2Config {
     pub drop_early: bool,
     /// `any_ect`: whether all ECN-capable packets use the L queue, ECT(0) included.
     pub any_ect: bool,
+    /// `split_gso`: whether bursts of segmentation offload are split before they are enqueued. The
+    /// owner of the link splits them, because only the owner knows their packets.
+    pub split_gso: bool,
     /// Length of a full-sized packet in bytes.
     pub mtu_bytes: u32,
 }
@@ -82,6 +85,7 @@ impl Default for DualPi2Config {
             drop_overload: true,
             drop_early: false,
             any_ect: false,
+            split_gso: true,
             mtu_bytes: 1500,
         }
     }

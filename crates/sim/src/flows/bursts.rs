@@ -2,11 +2,11 @@
 //! and the receiving host merges them again (GRO) or receives them one by one.
 //!
 //! A burst is one packet for links: one transmission, one place in the queue, one random loss. Probes
-//! count its packets.
+//! count its packets. A link whose queue splits bursts replaces it by its packets.
 
 use super::hosts::FlowSink;
-use super::parcel::Parcel;
-use tcpcast_link::Packet;
+use super::parcel::{Parcel, Parcels};
+use tcpcast_link::{Ecn, Packet};
 use tcpcast_tcp::modern::Segment;
 
 /// Largest burst, in bytes of data: `GSO_LEGACY_MAX_SIZE` without headers.
@@ -57,6 +57,28 @@ impl FlowSink<'_> {
     }
 }
 
+impl Parcels {
+    /// Replaces a burst of `bytes` by its packets; appends the index and the length of each to
+    /// `parts`. `payload`: bytes of data of a full packet.
+    #[inline(never)]
+    pub fn split_burst(
+        &mut self,
+        index: u32,
+        bytes: u32,
+        payload: u32,
+        parts: &mut Vec<(u32, u32)>,
+    ) {
+        let burst = *self.get(index);
+        self.remove(index, Ecn::NotEct);
+        let header = (bytes - burst.segment.len) / burst.packets;
+        for part in burst.split(payload) {
+            let (index, parcel) = self.add();
+            *parcel = part;
+            parts.push((index, header + part.segment.len));
+        }
+    }
+}
+
 impl Parcel {
     /// The packets of a burst as parcels of their own, in order.
     pub(super) fn split(&self, payload: u32) -> impl Iterator<Item = Self> + use<> {
@@ -72,5 +94,33 @@ impl Parcel {
             part.number += if whole.number == 0 { 0 } else { at };
             part
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tcpcast_tcp::modern::Segment;
+
+    #[test]
+    fn burst_becomes_packets_with_its_data_in_order() {
+        let mut parcels = Parcels::default();
+        let mut segment = Segment { seq: 5000, len: 2500, ..Segment::default() };
+        segment.flags.psh = true;
+        let (burst, parcel) = parcels.add();
+        *parcel = Parcel { segment, number: 6, packets: 3, flow: 4, ..*parcel };
+        let mut parts = Vec::new();
+        parcels.split_burst(burst, 2500 + 3 * 52, 1000, &mut parts);
+        let packets: Vec<_> = parts
+            .iter()
+            .map(|(index, bytes)| {
+                let Parcel { segment, number, packets, flow, .. } = *parcels.get(*index);
+                assert_eq!((packets, flow), (1, 4));
+                (number, segment.seq, segment.len, segment.flags.psh, *bytes)
+            })
+            .collect();
+        let expected =
+            [(6, 5000, 1000, false, 1052), (7, 6000, 1000, false, 1052), (8, 7000, 500, true, 552)];
+        assert_eq!((packets, parcels.len()), (expected.to_vec(), 3));
     }
 }

@@ -187,9 +187,10 @@ impl FlowSimulation {
         let flow = Flow::new(record, routes, route_set, streams, app);
         self.flows.push(Flow { wanted, ..flow });
         self.wire.seen.push(0);
+        let payload_bytes = self.classes[class].payload_bytes;
         let class = &self.config.classes[class];
         let client = class.client_host(index as u32, member);
-        self.wire.headers.push(FlowHeader { client, dscp: class.dscp });
+        self.wire.headers.push(FlowHeader { client, dscp: class.dscp, payload_bytes });
         if self.wire.has_host_delays {
             self.wire.processed_at.push([0; 2]);
         }

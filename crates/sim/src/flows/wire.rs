@@ -57,12 +57,14 @@ pub(crate) struct PassageRole {
 /// Number of no group.
 const NO_GROUP: u32 = u32::MAX;
 
-/// What queues see of the packets of a flow.
+/// What links see of the packets of a flow.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FlowHeader {
     /// Host of the client.
     pub client: u32,
     pub dscp: u8,
+    /// Bytes of the payload of a full packet.
+    pub payload_bytes: u32,
 }
 
 /// A dropped packet of data.
@@ -297,6 +299,14 @@ impl NetworkObserver<u32> for Wire {
             && (newer.content, newer.connection) == (older.content, older.connection)
             && newer.segment.messages == older.segment.messages
             && newer.segment.supersedes(&older.segment)
+    }
+
+    #[inline(always)]
+    fn split_burst(&mut self, burst: &u32, bytes: u32, parts: &mut Vec<(u32, u32)>) {
+        if self.parcels.get(*burst).packets > 1 {
+            let payload = self.headers[self.parcels.get(*burst).flow as usize].payload_bytes;
+            self.parcels.split_burst(*burst, bytes, payload, parts);
+        }
     }
 
     #[inline(always)]
