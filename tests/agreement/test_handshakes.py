@@ -43,6 +43,59 @@ def test_data_follows_the_syn_after_the_handshake_round_trips(
         assert all(side * (rows[f"total_time_s_{end}"] - rows["total_time_s"]) >= 0)
 
 
+@pytest.mark.parametrize("size", ["1pkt", "8pkt", "60pkt"])
+@pytest.mark.parametrize("handshake", ["tcp", "tls13", "tls12"])
+def test_fast_open_saves_a_round_trip(handshake: str, size: str) -> None:
+    changes = {"tcp.handshake": handshake, "traffic.size": [size], "traffic.count": 20}
+    usual = simulate(changes)
+    early = simulate(changes, {"tcp.fast_open": True})
+    assert early["total_time_s"] == pytest.approx(usual["total_time_s"] - RTT_S, abs=0.002)
+    assert early["delivery_time_s"] == pytest.approx(usual["delivery_time_s"], abs=0.002)
+
+
+def test_formula_knows_fast_open() -> None:
+    scenario = Scenario.from_dict(SHORT).with_changes({"tcp.fast_open": True})
+    formula, packet = tcpcast.run(scenario, ["short", "packet"])
+    assert formula["total_time_s"] == pytest.approx(packet["total_time_s"], rel=0.02)
+    lossy = scenario.with_changes({"network.bottleneck.loss": "3%", "traffic.count": 10_000})
+    formula, packet = tcpcast.run(lossy, ["short", "packet"])
+    assert formula["total_time_s"] == pytest.approx(packet["total_time_s"], rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("size", "packets", "saved_rtts"), [("1400B", 1, 1), ("1450B", 2, 0), ("8pkt", 9, 0)]
+)
+def test_syn_carries_the_first_data_of_an_upload(size: str, packets: int, saved_rtts: int) -> None:
+    upload = {
+        "name": "up",
+        "route": ["line"],
+        "delay": "50ms",
+        "sends": "client",
+        "traffic": {
+            "kind": "transfers",
+            "size": size,
+            "arrivals": {"distribution": "poisson", "rate": "1/s"},
+        },
+    }
+    tables: dict[str, Any] = {
+        "link": {"line": {"rate": "100mbit", "buffer": "100pkt"}},
+        "class": [upload],
+        "tcp": {"stack": "linux-cubic", "host_noise": "0s"},
+        "run": {"duration": "60s", "warmup": "0s"},
+    }
+    scenario = Scenario.from_dict(tables)
+    early = scenario.with_changes({"tcp.fast_open": True})
+    (usual_answer,), (early_answer,) = (tcpcast.run(each, ["packet"]) for each in (scenario, early))
+    saved = usual_answer["total_time_s"] - early_answer["total_time_s"]
+    # What a SYN does not carry, at most 1420 bytes, waits for the SYN-ACK.
+    assert saved == pytest.approx(saved_rtts * RTT_S, abs=0.002)
+    for name in ("goodput_bps", "transfers", "retransmit_ratio"):
+        assert early_answer[name] == usual_answer[name]
+    # Packets are in flight for an RTT, that of the SYN as well.
+    in_flight_s = early_answer["rtt_packet_mean_s"] * early_answer["mean_size_pkts"]
+    assert in_flight_s == pytest.approx(packets * RTT_S, rel=0.001)
+
+
 @pytest.mark.parametrize("handshake", ["none", "tls13", "tls12"])
 @pytest.mark.parametrize("warmup", ["0s", "60ms", "200ms"])
 def test_flights_of_tls_are_not_packets_in_flight(handshake: str, warmup: str) -> None:

@@ -61,6 +61,23 @@ def test_0rtt_saves_a_round_trip() -> None:
 
 
 @pytest.mark.parametrize(
+    ("handshake", "trips"), [("tls13", 2), ("tls13-0rtt", 1), ("tls12", 3), ("tcp", 1)]
+)
+@pytest.mark.parametrize("http", ["1.1", "2"])
+def test_fast_open_saves_a_round_trip(http: str, handshake: str, trips: int) -> None:
+    changed = {"tcp.handshake": handshake, "tcp.fast_open": True}
+    got = metrics(make_scenario(page_objects(0), http, **changed))
+    assert_round_trips(got["page_time_mean_s"], trips)
+
+
+def test_request_of_several_packets_follows_the_syn() -> None:
+    # A SYN carries 1420 of the 3000 bytes; the rest waits for the SYN-ACK.
+    objects = [{"name": "index", "size": "1kB", "request": "3000B"}]
+    changed = {"tcp.handshake": "tcp", "tcp.fast_open": True}
+    assert_round_trips(metrics(make_scenario(objects, "2", **changed))["page_time_mean_s"], 2)
+
+
+@pytest.mark.parametrize(
     ("http", "trips"),
     [
         # The open connection answers an object per round trip; five more, after two round trips of

@@ -25,6 +25,7 @@ MODERN: Config = {
     "timestamps": True,
     "pacing": "internal",
     "handshake": "tls13",
+    "fast_open": False,
     "ecn": "off",
     "socket_buffers": "unlimited",
     "nodelay": False,

@@ -71,6 +71,7 @@ REFUSED: dict[str, dict[str, Any]] = {
     "version 1": {"tcp": {"stack": "bbr3"}},
     "modern Linux": {"tcp": {"stack": "rfc-newreno"}},
     "tcp.handshake": {"tcp": {"stack": "linux-cubic", "handshake": "tls13"}},
+    "tcp.fast_open": {"tcp": {"stack": "linux-cubic", "fast_open": True}},
     "use two classes": {
         "network": None,
         "link": {"line": {"rate": "10mbit"}},

@@ -399,6 +399,10 @@ tcp={stack='linux-cubic',ecn=1} | .ecn:
 tcp={stack='rfc-newreno',ecn=true} | .ecn: rfc-newreno does not support this key; use stack
 tcp={stack='rfc-newreno',handshake='tcp'} | .handshake: rfc-newreno has no handshake
 tcp={stack='linux-cubic',handshake='quic'} | .handshake:
+tcp={stack='rfc-newreno',fast_open=true} | .fast_open: rfc-newreno does not support this key
+tcp={stack='linux-cubic',handshake='none',fast_open=true} | .fast_open: requires connections with
+tcp={stack='linux-cubic',ecn='accurate',fast_open=true} | .fast_open: does not support tcp.ecn
+tcp={stack='quic',fast_open=true} | .fast_open: quic is a stack of QUIC, which has no such rule
 tcp={stack='rfc-newreno',timestamps=true} |
     .timestamps: rfc-newreno does not support this key; use stack
 network.packet=52B && tcp.stack=linux-cubic | : 52 B are too few for 52 B of headers

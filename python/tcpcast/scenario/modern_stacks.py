@@ -42,6 +42,7 @@ _LINUX: dict[str, Any] = {
     "kernel": NEWEST_MEASURED_KERNEL,
     "timestamps": True,
     "handshake": "tcp",
+    "fast_open": False,
     "ecn": False,
     "pacing": "internal",
     "socket_buffers": "unlimited",

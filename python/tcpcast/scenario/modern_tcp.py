@@ -26,6 +26,7 @@ MODERN_ONLY_OPTIONS = (
         "pacing",
         "socket_buffers",
         "nodelay",
+        "fast_open",
         "notsent_lowat",
         "tso",
         "gro",

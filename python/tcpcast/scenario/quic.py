@@ -26,6 +26,7 @@ _COMMON: dict[str, Any] = {
     "idle_restart": "never",
     "timestamps": False,
     "handshake": "tls13",
+    "fast_open": False,
     "ecn": False,
     "pacing": "internal",
     "socket_buffers": "unlimited",
@@ -42,7 +43,7 @@ which the probe timeout adds to the round-trip time; ``initial_rto`` is three in
 
 UNUSED_BY_QUIC = (
     *("min_rto", "max_rto", "rto_granularity", "limited_transmit", "idle_restart", "timestamps"),
-    *("socket_buffers", "nodelay", "notsent_lowat", "tso", "gro"),
+    *("fast_open", "socket_buffers", "nodelay", "notsent_lowat", "tso", "gro"),
 )
 """Keys that have no meaning for QUIC."""
 

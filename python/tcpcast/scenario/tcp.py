@@ -310,6 +310,12 @@ class Tcp(Table):
         examples=["4kB"],
         description="size of the certificates of the server in a full TLS handshake; default 3 kB",
     )
+    fast_open: StrictBool | None = Field(
+        default=None,
+        examples=[True],
+        description="TCP Fast Open (RFC 7413) by a client with a cookie: its request, or its first "
+        "message of TLS, travels with the SYN, and the server answers at once",
+    )
     congestion_control: (
         Annotated[Literal["cubic", "reno", "bbr", "bbr3"], Choice("congestion control")] | None
     ) = Field(
@@ -436,6 +442,12 @@ class Tcp(Table):
         if self.certificate is not None and self.handshake not in ("tls13", "tls12"):
             message = 'requires handshake = "tls13" or "tls12"; leave one of the two keys out'
             yield make_error_at(message, "certificate")
+        if self.is_modern and self.fast_open and self.handshake in (None, "none"):
+            message = 'requires connections with a SYN; set tcp.handshake = "tcp" or "tls13"'
+            yield make_error_at(message, "fast_open")
+        if self.fast_open and self.ecn == "accurate":
+            message = 'does not support tcp.ecn = "accurate"; use ecn = true, or leave this key out'
+            yield make_error_at(message, "fast_open")
         if not self.is_quic:
             for key, message in QUIC_ONLY.items():
                 if getattr(self, key) is not None:

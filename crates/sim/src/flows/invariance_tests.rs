@@ -358,12 +358,13 @@ fn rich_networks() -> impl Strategy<Value = NetworkConfig> {
         HandshakeKind::Tcp,
         HandshakeKind::Tls13,
         HandshakeKind::Tls12,
+        HandshakeKind::Tls13ZeroRtt,
     ]);
     let route = || prop::collection::vec(any::<prop::sample::Index>(), 1..3);
     let plan = (
         rich_traffics(),
         (route(), route(), prop::option::of(route())),
-        (presets, handshakes, any::<bool>(), prop::option::weighted(0.4, paper_tcp())),
+        (presets, handshakes, any::<[bool; 2]>(), prop::option::weighted(0.4, paper_tcp())),
         0_u8..3,
     );
     let classes = prop::collection::vec(plan, 1..4);
@@ -377,7 +378,7 @@ fn rich_networks() -> impl Strategy<Value = NetworkConfig> {
             };
             let classes = classes.into_iter().map(|(traffic, routes, tcp, sends)| {
                 let (route, back, other) = routes;
-                let (preset, handshake, ecn, paper) = tcp;
+                let (preset, handshake, [ecn, fast_open], paper) = tcp;
                 let sends =
                     [SendingEnds::Server, SendingEnds::Client, SendingEnds::Both][sends as usize];
                 let is_file = match &traffic {
@@ -398,7 +399,8 @@ fn rich_networks() -> impl Strategy<Value = NetworkConfig> {
                     of_class.tcp = Some(FlowTcp::Packets(rules));
                 }
                 if let Some(FlowTcp::Modern(tcp)) = &mut of_class.tcp {
-                    let stack = Stack { mss: tcp.stack.mss, ecn, ..preset.stack() };
+                    let fast_open = fast_open && handshake != HandshakeKind::None;
+                    let stack = Stack { mss: tcp.stack.mss, ecn, fast_open, ..preset.stack() };
                     (tcp.stack, tcp.handshake) = (stack, handshake);
                 }
                 of_class

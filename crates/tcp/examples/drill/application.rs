@@ -252,7 +252,10 @@ impl ScriptRunner {
         let Some(bytes) = bytes.and_then(|bytes| u64::try_from(bytes).ok()) else {
             return not_supported(format!("{} without a size", call.name));
         };
-        let mut how = WriteFlags::default();
+        if flags.contains("MSG_FASTOPEN") {
+            return self.connect_with_data(bytes);
+        }
+        let (call, mut how) = (&blocked.call, WriteFlags::default());
         for flag in flags.split('|').map(str::trim) {
             match flag {
                 "0" | "MSG_NOSIGNAL" | "MSG_DONTWAIT" => (),
@@ -291,6 +294,17 @@ impl ScriptRunner {
             written if written == bytes => CallResult::Returns(bytes as i64),
             _ => CallResult::Blocks,
         })
+    }
+
+    /// Opens the connection with data on its SYN.
+    fn connect_with_data(&mut self, bytes: u64) -> Result<CallResult, ScriptError> {
+        if self.connection.is_some() || !self.setup.stack.fast_open {
+            return not_supported("MSG_FASTOPEN of an open connection, or with a cookie");
+        }
+        let mut connection = self.create_connection(true);
+        let accepted = connection.connect_with_data(self.now, bytes, &mut ());
+        self.connection = Some(connection);
+        Ok(CallResult::Returns(accepted as i64))
     }
 
     fn read(&mut self, call: &SystemCall) -> Result<CallResult, ScriptError> {

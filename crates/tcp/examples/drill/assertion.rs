@@ -281,7 +281,7 @@ fn tcp_info_field(info: &TcpInfo, state: ConnectionState, field: &str) -> Option
         "state" => tcp_constant(match state {
             ConnectionState::Established => "TCP_ESTABLISHED",
             ConnectionState::SynSent => "TCP_SYN_SENT",
-            ConnectionState::SynReceived => "TCP_SYN_RECV",
+            ConnectionState::SynReceived | ConnectionState::FastOpen => "TCP_SYN_RECV",
             ConnectionState::FinWait1 => "TCP_FIN_WAIT1",
             ConnectionState::FinWait2 => "TCP_FIN_WAIT2",
             ConnectionState::TimeWait => "TCP_TIME_WAIT",

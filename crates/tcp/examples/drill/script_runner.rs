@@ -262,7 +262,11 @@ impl ScriptRunner {
         };
         let state = connection.state();
         let is_syn = spec.flags.starts_with('S') && !spec.flags.contains('.');
-        if is_syn && !matches!(state, ConnectionState::Listen | ConnectionState::SynReceived) {
+        let accepts_syn = matches!(
+            state,
+            ConnectionState::Listen | ConnectionState::SynReceived | ConnectionState::FastOpen
+        );
+        if is_syn && !accepts_syn {
             return not_supported("a second connection, or a SYN to an existing one");
         }
         if spec.options.any {

@@ -25,12 +25,11 @@ pub struct StackSettings {
     pub offers_accurate_ecn: bool,
 }
 
-/// Settings without effect here: segmentation offload, buffers, fast open, retries, pacing (used by
-/// BBR only), and caches that do not affect a single connection.
-const IGNORED_SYSCTLS: [&str; 21] = [
+/// Settings without effect here: segmentation offload, buffers, keys of cookies, retries, pacing (used
+/// by BBR only), and caches that do not affect a single connection.
+const IGNORED_SYSCTLS: [&str; 20] = [
     "tcp_autocorking",
     "tcp_fack",
-    "tcp_fastopen",
     "tcp_fastopen_key",
     "tcp_fin_timeout",
     "tcp_invalid_ratelimit",
@@ -161,6 +160,8 @@ impl StackSettings {
                 stack.accurate_ecn = number >= 3;
                 self.offers_accurate_ecn = number == 3;
             }
+            // Without cookies: `TFO_CLIENT_NO_COOKIE`, `TFO_SERVER_COOKIE_NOT_REQD`.
+            ("tcp_fastopen", _) => stack.fast_open = number & 0x204 != 0,
             ("tcp_frto", _) => stack.frto = on,
             ("tcp_reordering", _) => stack.reordering.initial = number as u32,
             ("tcp_max_reordering", _) => stack.reordering.max = number as u32,

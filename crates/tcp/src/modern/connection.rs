@@ -8,6 +8,13 @@
 //!                                                 v
 //!                                             CloseWait --close--> LastAck --ack--> Closed
 //! ```
+//!
+//! With TCP Fast Open, the server sends data between its SYN-ACK and the acknowledgement:
+//!
+//! ```text
+//!  Listen --SYN with data--> SynReceived --SYN-ACK sent--> FastOpen --ack of SYN--> Established
+//!                                 ^--SYN, timer of SYN-ACK----+
+//! ```
 
 use super::accurate_ecn::{AnsweredFeedback, ReceivedMarks, ReportedMarks, ace_of_handshake};
 use super::ecn_codepoint::EcnCodepoint;
@@ -21,7 +28,7 @@ use super::sender::Sender;
 use super::sender_event::SenderProbe;
 use super::socket_state::{SocketOptions, SocketState, WriteFlags};
 use super::stack::Stack;
-use super::tick_clock::TimerSpan;
+use super::tick_clock::{TimerPurpose, TimerSpan};
 use super::transmit_fast_path::FullPacketRun;
 use super::wire_segment::{Segment, SegmentFlags, SegmentOptions};
 use crate::packet_kind::TIMESTAMP_BYTES;
@@ -35,6 +42,9 @@ pub enum ConnectionState {
     Listen,
     SynSent,
     SynReceived,
+    /// SYN-RECEIVED of a server that may send data, because the SYN had a cookie: RFC 7413, section
+    /// 4.2.2. If a SYN-ACK is due, the state is [`ConnectionState::SynReceived`] until it is sent.
+    FastOpen,
     Established,
     FinWait1,
     FinWait2,
@@ -62,7 +72,22 @@ struct NegotiatedScales {
 struct HandshakeState {
     attempts: SynAttempts,
     due: bool,
+    fast_open: FastOpenState,
 }
+
+/// Use of TCP Fast Open in a connection: RFC 7413.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum FastOpenState {
+    #[default]
+    Unused,
+    /// The SYN of this end carried data.
+    Sent { at: Nanos, len: u32 },
+    /// This end has accepted the data of a SYN.
+    Accepted,
+}
+
+/// Space in a SYN that Linux leaves to options, whatever their length: `MAX_TCP_OPTION_SPACE`.
+const SYN_OPTION_SPACE: u32 = 40;
 
 /// Error that a call of the application returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -159,7 +184,11 @@ impl Connection {
             closing: false,
             messages: 0,
             max_window_field: u64::MAX,
-            handshake: HandshakeState { attempts: SynAttempts::new(NEVER, stack), due: false },
+            handshake: HandshakeState {
+                attempts: SynAttempts::new(NEVER, stack),
+                due: false,
+                fast_open: FastOpenState::Unused,
+            },
             negotiated: NegotiatedScales::default(),
             advertised_mss: stack.full_segment_bytes(),
             window_scale: 0,
@@ -229,6 +258,18 @@ impl Connection {
         self.state = ConnectionState::SynSent;
         self.handshake.due = true;
         self.handshake.attempts.deadline = now;
+    }
+
+    /// Like [`Connection::connect`], but the application first writes `bytes`, which the SYN may
+    /// carry: `MSG_FASTOPEN`. Returns how many the send buffer accepts.
+    pub fn connect_with_data(
+        &mut self,
+        now: Nanos,
+        bytes: u64,
+        probe: &mut impl SenderProbe,
+    ) -> u64 {
+        self.connect(now);
+        self.sender.write_to_socket(now, bytes, WriteFlags::default(), &self.stack, probe)
     }
 
     /// State of the connection.
@@ -330,7 +371,9 @@ impl Connection {
         }
         match self.state {
             ConnectionState::SynSent | ConnectionState::SynReceived => return Ok(0),
-            ConnectionState::Established | ConnectionState::CloseWait => (),
+            ConnectionState::FastOpen
+            | ConnectionState::Established
+            | ConnectionState::CloseWait => (),
             _ => return Err(SocketError::BrokenPipe),
         }
         Ok(self.sender.write_to_socket(now, bytes, flags, &self.stack, probe))
@@ -365,7 +408,9 @@ impl Connection {
     pub fn poll_writable(&mut self) -> bool {
         let writable = match self.state {
             ConnectionState::SynSent | ConnectionState::SynReceived => false,
-            ConnectionState::Established | ConnectionState::CloseWait => self.sender.is_writable(),
+            ConnectionState::FastOpen
+            | ConnectionState::Established
+            | ConnectionState::CloseWait => self.sender.is_writable(),
             _ => true,
         };
         if !writable {
@@ -422,7 +467,12 @@ impl Connection {
 
     /// The application closes the sending direction.
     pub fn shut_down_sending(&mut self) {
+        let accepts_data = self.handshake.fast_open == FastOpenState::Accepted;
         self.state = match self.state {
+            // The SYN-ACK is not acknowledged yet; FIN may be sent before that.
+            state @ (ConnectionState::SynReceived | ConnectionState::FastOpen) if accepts_data => {
+                state
+            }
             ConnectionState::Established | ConnectionState::SynReceived => {
                 ConnectionState::FinWait1
             }
@@ -468,6 +518,9 @@ impl Connection {
             ConnectionState::SynSent | ConnectionState::SynReceived => {
                 self.handshake.attempts.deadline
             }
+            ConnectionState::FastOpen => {
+                self.handshake.attempts.deadline.min(self.sender.next_paced_time())
+            }
             _ => self
                 .sender
                 .deadline()
@@ -477,28 +530,39 @@ impl Connection {
         }
     }
 
-    /// Expiry of the timer of the sending end, or of the handshake; [`NEVER`] if it is off.
+    /// Expiry of the timer of the sending end, or of the handshake; [`NEVER`] if it is off. As in
+    /// Linux's `tcp_retransmit_timer`, no data is sent again before the SYN-ACK is acknowledged.
     #[inline(always)]
     #[must_use]
     pub fn sender_deadline(&self) -> Nanos {
-        if self.is_opening() { self.handshake.attempts.deadline } else { self.sender.deadline() }
+        if self.is_unconfirmed() {
+            self.handshake.attempts.deadline
+        } else {
+            self.sender.deadline()
+        }
     }
 
     /// Lower bound of the deadline, which is cheaper to compute.
     #[inline(always)]
     #[must_use]
     pub fn sender_deadline_lower_bound(&self) -> Nanos {
-        if self.is_opening() {
+        if self.is_unconfirmed() {
             self.handshake.attempts.deadline
         } else {
             self.sender.deadline_lower_bound()
         }
     }
 
-    /// Whether the handshake is not complete.
+    /// Whether no data may be sent yet.
     #[inline(always)]
     fn is_opening(&self) -> bool {
         self.state <= ConnectionState::SynReceived
+    }
+
+    /// Whether the handshake is not complete.
+    #[inline(always)]
+    fn is_unconfirmed(&self) -> bool {
+        self.state <= ConnectionState::FastOpen
     }
 
     /// Time at which the connection is given up: RFC 5482.
@@ -517,13 +581,18 @@ impl Connection {
 
     /// A timer expired: call [`Connection::poll_transmit`] for resulting segments.
     pub fn on_deadline(&mut self, now: Nanos, probe: &mut impl SenderProbe) {
-        if matches!(self.state, ConnectionState::SynSent | ConnectionState::SynReceived) {
-            let HandshakeState { attempts, due } = &mut self.handshake;
+        if matches!(
+            self.state,
+            ConnectionState::SynSent | ConnectionState::SynReceived | ConnectionState::FastOpen
+        ) {
+            let HandshakeState { attempts, due, .. } = &mut self.handshake;
             if attempts.deadline <= now {
                 *due = true;
-                match self.state {
-                    ConnectionState::SynSent => attempts.on_syn_timeout(&self.stack),
-                    _ => attempts.on_syn_ack_timeout(&self.stack),
+                if self.state == ConnectionState::SynSent {
+                    attempts.on_syn_timeout(&self.stack);
+                } else {
+                    attempts.on_syn_ack_timeout(&self.stack);
+                    self.state = ConnectionState::SynReceived;
                 }
             }
             return;
@@ -672,6 +741,17 @@ impl Connection {
         attempts.deadline = self.sender.clock.expiry_of(TimerSpan::new(now, wait));
         let first = attempts.sends == 1;
         let is_answer = self.state == ConnectionState::SynReceived;
+        let mut ack = u64::from(is_answer);
+        let (mut len, mut messages) = (0, 0);
+        if self.handshake.fast_open == FastOpenState::Accepted {
+            self.state = ConnectionState::FastOpen;
+            ack = self.receiver.on_data_sent(now, &self.stack, &mut SackBlocks::default()).ack;
+        } else if self.stack.fast_open && !is_answer && first {
+            // A SYN that is sent again has neither cookie nor data: section 4.2.1.
+            len = self.send_data_with_syn(now);
+            self.messages = 1;
+            messages = 1;
+        }
         let (echo, scales) = (self.peer_stamp, !is_answer || self.negotiated.our_scale > 0);
         let mut flags = SegmentFlags { syn: true, ack: is_answer, ..SegmentFlags::default() };
         // RFC 3168, section 6.1.1.1; a retransmitted SYN does not offer ECN.
@@ -689,9 +769,11 @@ impl Connection {
         }
         let stamps = Timestamps { value: timestamp_at(now), echo: echo.unwrap_or(0) };
         Some(Segment {
-            ack: u64::from(is_answer),
+            len,
+            ack,
             window: MAX_WINDOW_FIELD,
             flags,
+            messages,
             options: SegmentOptions {
                 mss: Some(self.advertised_mss),
                 window_scale: scales.then_some(self.window_scale),
@@ -702,6 +784,17 @@ impl Connection {
             },
             ..Segment::default()
         })
+    }
+
+    /// Takes the data that a SYN carries; returns its bytes.
+    fn send_data_with_syn(&mut self, now: Nanos) -> u32 {
+        let space = self.advertised_mss.saturating_sub(SYN_OPTION_SPACE);
+        let len = self.sender.unsent_bytes().min(space.into()) as u32;
+        if len > 0 {
+            self.sender.record_syn_data(now, len);
+            self.handshake.fast_open = FastOpenState::Sent { at: now, len };
+        }
+        len
     }
 
     /// Fills in the segment of a packet.
@@ -772,7 +865,7 @@ impl Connection {
         segment: &Segment,
         probe: &mut impl SenderProbe,
     ) -> bool {
-        if segment.flags.rst || segment.flags.syn || self.is_opening() {
+        if segment.flags.rst || segment.flags.syn || self.is_unconfirmed() {
             self.on_rare_segment(now, segment, probe)
         } else {
             self.on_segment_if_open(now, segment, probe)
@@ -799,13 +892,16 @@ impl Connection {
             }
             ConnectionState::Listen | ConnectionState::SynReceived | ConnectionState::SynSent
                 if segment.flags.ack
-                    && (self.state == ConnectionState::Listen || segment.ack != 1) =>
+                    && (self.state == ConnectionState::Listen
+                        || !(1..=self.sender.next_byte()).contains(&segment.ack)) =>
             {
                 self.reset = Some(reset_segment(segment.ack));
             }
-            ConnectionState::Listen => self.on_syn(segment),
+            ConnectionState::Listen => return self.on_syn(now, segment),
             ConnectionState::SynSent => self.on_syn_ack(now, segment),
-            ConnectionState::SynReceived => return self.on_handshake_ack(now, segment, probe),
+            ConnectionState::SynReceived | ConnectionState::FastOpen => {
+                return self.on_handshake_ack(now, segment, probe);
+            }
             // A repeated handshake segment: RFC 5961, section 4.
             _ => self.receiver.make_ack_due(),
         }
@@ -839,9 +935,10 @@ impl Connection {
         }
     }
 
-    fn on_syn(&mut self, segment: &Segment) {
+    /// A SYN arrives; returns whether its data is accepted.
+    fn on_syn(&mut self, now: Nanos, segment: &Segment) -> bool {
         if !segment.flags.syn || segment.flags.ack {
-            return;
+            return false;
         }
         self.negotiate_options(segment);
         let SegmentFlags { ae, cwr, ece, .. } = segment.flags;
@@ -850,10 +947,22 @@ impl Connection {
         self.peer_codepoint = segment.ecn;
         self.state = ConnectionState::SynReceived;
         self.handshake.due = true;
+        self.stack.fast_open
+            && (segment.len > 0 || segment.messages > 0)
+            && self.accept_fast_open(now, segment)
+    }
+
+    /// Accepts the data of a SYN: RFC 7413, section 4.2.2; `tcp_fastopen_create_child` in Linux. The
+    /// sender has no sample of the round-trip time yet. Returns whether there is data.
+    fn accept_fast_open(&mut self, now: Nanos, segment: &Segment) -> bool {
+        self.handshake.fast_open = FastOpenState::Accepted;
+        self.start_ends(now, None, segment.window, self.peer_stamp);
+        let data = Segment { seq: FIRST_BYTE, ..*segment };
+        segment.len > 0 && self.on_data(now, &data)
     }
 
     fn on_syn_ack(&mut self, now: Nanos, segment: &Segment) {
-        if !(segment.flags.syn && segment.flags.ack && segment.ack == 1) {
+        if !(segment.flags.syn && segment.flags.ack) {
             return;
         }
         self.negotiate_options(segment);
@@ -865,8 +974,16 @@ impl Connection {
             _ => self.stack.ecn &= self.ecn_offered && segment.flags.ece && !segment.flags.cwr,
         }
         self.peer_codepoint = segment.ecn;
+        let written = self.sender.written;
         // The window of a SYN is never scaled: RFC 7323, section 2.2.
         self.enter_established(now, segment.window, segment.options.timestamps);
+        self.sender.written = written;
+        if let FastOpenState::Sent { at, len } = self.handshake.fast_open {
+            self.sender.resume_after_syn_data(at, len, segment.ack);
+            if self.sender.is_data_acknowledged() && std::mem::take(&mut self.closing) {
+                self.shut_down_sending();
+            }
+        }
         let marks = ReceivedMarks::new(Some(segment.ecn));
         self.start_accurate_ecn(marks, ReportedMarks::new(None));
         self.receiver.make_ack_due();
@@ -891,17 +1008,39 @@ impl Connection {
             // The peer has not received our answer, which echoes its newest timestamp: RFC 7323,
             // section 4.3.
             self.handshake.due = true;
+            self.state = ConnectionState::SynReceived;
             self.peer_stamp = segment.options.timestamps.map(|stamps| stamps.value);
             return false;
         }
         if !segment.flags.ack || segment.ack < 1 {
             return false;
         }
-        let window = segment.window << self.negotiated.their_scale;
-        self.enter_established(now, window, segment.options.timestamps);
-        let reported = ReportedMarks::new(Some(segment.flags.ace()));
-        self.start_accurate_ecn(ReceivedMarks::new(None), reported);
+        if self.handshake.fast_open == FastOpenState::Accepted {
+            self.confirm_fast_open(now, segment.options.timestamps);
+        } else {
+            let window = segment.window << self.negotiated.their_scale;
+            self.enter_established(now, window, segment.options.timestamps);
+            let reported = ReportedMarks::new(Some(segment.flags.ace()));
+            self.start_accurate_ecn(ReceivedMarks::new(None), reported);
+        }
         self.on_segment_if_open(now, segment, probe)
+    }
+
+    /// The SYN-ACK of a connection that has accepted the data of a SYN is acknowledged:
+    /// `tcp_rcv_synrecv_state_fastopen` in Linux, which starts the retransmission timer only now.
+    fn confirm_fast_open(&mut self, now: Nanos, stamps: Option<Timestamps>) {
+        let closed = self.sender.closed;
+        self.state = if closed { ConnectionState::FinWait1 } else { ConnectionState::Established };
+        self.wakeups = Wakeups::STATE_CHANGE;
+        let echoed = self.echoed_stamps(stamps);
+        if let Some(rtt) = self.handshake.attempts.handshake_rtt(now, echoed) {
+            self.sender.add_handshake_sample(now, rtt, &self.stack);
+        }
+        self.limit_window_after_timeouts(echoed);
+        self.sender.timer = TimerPurpose::Off;
+        self.sender.arm_retransmission_timer(now);
+        self.handshake.due = false;
+        self.receiver.on_established(self.sender.rtt().srtt(), stamps.map(|stamps| stamps.value));
     }
 
     /// Keeps the rules that both ends support.
@@ -924,23 +1063,43 @@ impl Connection {
 
     fn enter_established(&mut self, now: Nanos, window: u64, stamps: Option<Timestamps>) {
         self.state = ConnectionState::Established;
+        let echoed = self.echoed_stamps(stamps);
+        let rtt = self.handshake.attempts.handshake_rtt(now, echoed);
+        let newest = stamps.map(|stamps| stamps.value).or(self.peer_stamp);
+        self.start_ends(now, rtt, window, newest);
+        self.limit_window_after_timeouts(echoed);
+        self.handshake.due = false;
+    }
+
+    fn echoed_stamps(&self, stamps: Option<Timestamps>) -> Option<Timestamps> {
+        stamps.filter(|stamps| self.stack.timestamps && stamps.echo != 0)
+    }
+
+    /// Data begins with one packet if timeouts of the SYN-ACK show congestion.
+    fn limit_window_after_timeouts(&mut self, echoed: Option<Timestamps>) {
+        if self.handshake.attempts.starts_with_one_packet(echoed) {
+            self.sender.start_with_one_packet();
+        }
+    }
+
+    /// Starts both ends with the negotiated rules.
+    fn start_ends(
+        &mut self,
+        now: Nanos,
+        rtt: Option<Nanos>,
+        window: u64,
+        newest_stamp: Option<u32>,
+    ) {
         self.last_data_received = now;
         self.wakeups = Wakeups::STATE_CHANGE;
         let socket = self.sender.socket.take();
-        let echoed = stamps.filter(|stamps| self.stack.timestamps && stamps.echo != 0);
-        let rtt = self.handshake.attempts.handshake_rtt(now, echoed);
         self.sender.restart_connection(now, self.seed, &self.stack);
         self.sender.set_socket_state(socket);
         self.sender.note_ack_for_socket(window);
         self.sender.grow_send_buffer(&self.stack);
         self.sender.on_established(now, rtt, window, &self.stack);
-        if self.handshake.attempts.starts_with_one_packet(echoed) {
-            self.sender.start_with_one_packet();
-        }
-        self.handshake.due = false;
         self.receiver = Receiver::new(FIRST_BYTE, &self.stack);
-        let newest = stamps.map(|stamps| stamps.value).or(self.peer_stamp);
-        self.receiver.on_established(self.sender.rtt().srtt(), newest);
+        self.receiver.on_established(self.sender.rtt().srtt(), newest_stamp);
     }
 
     #[inline(always)]

@@ -88,7 +88,13 @@ impl Endpoint {
         match self.role {
             _ if !self.is_opening => self.connection.open(now, tcp.rtt),
             EndpointRole::Server => self.connection.listen(),
-            EndpointRole::Client => self.connection.connect(now),
+            EndpointRole::Client => {
+                self.connection.connect(now);
+                // The SYN of TCP Fast Open carries the first message, or the first data of the
+                // application if no flight of TLS precedes it.
+                let mut flights = tcp.handshake.flight_bytes(tcp.stack.certificate);
+                self.is_opening = !tcp.stack.fast_open || flights.next().is_some();
+            }
         }
     }
 
@@ -412,7 +418,9 @@ impl Endpoint {
             // The sender publishes only windows here.
             let Some(sent) = self.connection.poll(now, segment, &mut ()) else { return };
             let (number, kind) = match sent {
-                None if segment.flags.syn => (0, PacketKind::Data),
+                None if segment.flags.syn => {
+                    (self.count_syn_data(segment.len, tcp), PacketKind::Data)
+                }
                 None => (0, PacketKind::Ack),
                 Some(sent) => {
                     let number = if sent.len > 0 { sent.number + 1 } else { 0 };
@@ -426,7 +434,24 @@ impl Endpoint {
                 self.recovery.report_retransmission(now, sink);
             }
             sink.send_segment(segment, number, kind);
+            if segment.flags.syn {
+                // Data of TCP Fast Open may follow.
+                segment.clear();
+            }
         }
+    }
+
+    /// Number of the packet with the data of a SYN, which is shorter than other packets, so that one
+    /// more may be needed; 0 without data.
+    fn count_syn_data(&mut self, bytes: u32, tcp: &ModernTcpConfig) -> u32 {
+        if bytes == 0 {
+            return 0;
+        }
+        let packets = |bytes: u64| bytes.div_ceil(u64::from(tcp.stack.mss));
+        let unsent = self.connection.sender().unsent_bytes();
+        let is_more = 1 + packets(unsent) > packets(unsent + u64::from(bytes));
+        self.size = self.size.saturating_add(u32::from(is_more)).min(u32::MAX - 1);
+        1
     }
 
     /// Calls the connection with a probe that forwards the events of its sender.

@@ -54,13 +54,17 @@ struct Pair {
 
 impl Pair {
     fn new(handshake: HandshakeKind) -> Self {
-        let tcp = modern_tcp(handshake);
+        let mut pair = Self::unopened(modern_tcp(handshake));
+        pair.transmit(CLIENT);
+        pair
+    }
+
+    /// A connection whose client has not sent its SYN yet.
+    fn unopened(tcp: ModernTcpConfig) -> Self {
         let ends = [EndpointRole::Server, EndpointRole::Client]
             .map(|role| Endpoint::start(0, role, 1, &tcp));
         let (flying, sent) = (VecDeque::new(), [vec![], vec![]]);
-        let mut pair = Self { tcp, ends, flying, now: 0, opened: [None; 2], sent };
-        pair.transmit(CLIENT);
-        pair
+        Self { tcp, ends, flying, now: 0, opened: [None; 2], sent }
     }
 
     fn write(&mut self, end: usize, bytes: u64) {
@@ -127,6 +131,71 @@ fn rfc_8446_2_client_writes_after_the_servers_flight_and_the_server_half_a_round
         assert!(packets >= 4 + flights.div_ceil(1448), "flights are packets of the connection");
         assert_eq!(pair.ends[SERVER].acked_packets(), 4, "but do not count as data");
     }
+}
+
+/// A pair with TCP Fast Open.
+fn with_cookie(handshake: HandshakeKind) -> Pair {
+    let tcp = modern_tcp(handshake);
+    let stack = Stack { fast_open: true, ..tcp.stack };
+    Pair::unopened(ModernTcpConfig { stack, ..tcp })
+}
+
+#[test]
+fn rfc_7413_first_message_of_tls_arrives_with_the_syn() {
+    let handshakes =
+        [(HandshakeKind::Tls13, 2), (HandshakeKind::Tls13Resumption, 2), (HandshakeKind::Tls12, 4)];
+    for (handshake, delays) in handshakes {
+        let mut pair = with_cookie(handshake);
+        pair.transmit(CLIENT);
+        pair.run([5000, 20_000]);
+        let expected = [Some((delays + 1) * DELAY), Some(delays * DELAY)];
+        assert_eq!(pair.opened, expected, "{handshake:?}");
+        assert_eq!(pair.received(), [20_000, 5000], "{handshake:?}");
+    }
+}
+
+#[test]
+fn rfc_7413_data_of_the_client_arrives_with_the_syn() {
+    // Up to 1420 bytes travel with the SYN, and the rest in packets of 1448.
+    let cases = [
+        (HandshakeKind::Tcp, 1420, 1),
+        (HandshakeKind::Tcp, 1450, 2),
+        (HandshakeKind::Tcp, 2896, 3),
+        (HandshakeKind::Tls13ZeroRtt, 3000, 3),
+    ];
+    for (handshake, bytes, packets) in cases {
+        let mut pair = with_cookie(handshake);
+        assert!(!pair.ends[CLIENT].is_opening(), "{handshake:?}");
+        pair.write(CLIENT, bytes);
+        pair.ends[CLIENT].close_after_burst();
+        assert_eq!(pair.sent[CLIENT], [(1, PacketKind::Data)]);
+        assert_eq!(pair.ends[CLIENT].packets_in_flight(), 1);
+        pair.run([5000, 0]);
+        assert_eq!(pair.opened[SERVER], Some(DELAY), "{handshake:?}");
+        // FIN occupies a sequence number.
+        assert_eq!(pair.received(), [bytes + 1, 5000], "{handshake:?}");
+        assert_eq!(pair.ends[CLIENT].acked_packets(), packets, "{bytes} bytes");
+        assert!(pair.ends.iter().all(Endpoint::is_finished));
+        let repeats = |(_, kind): &&(u32, PacketKind)| *kind == PacketKind::Retransmission;
+        assert_eq!(pair.sent.iter().flatten().filter(repeats).count(), 0);
+    }
+}
+
+#[test]
+fn rfc_7413_data_of_a_lost_syn_follows_the_next_one() {
+    let mut pair = with_cookie(HandshakeKind::Tcp);
+    pair.write(CLIENT, 1000);
+    pair.flying.clear();
+    pair.now = pair.ends[CLIENT].connection().sender_deadline();
+    let now = pair.now;
+    pair.ends[CLIENT].on_timer(now, &mut NoProbe);
+    pair.transmit(CLIENT);
+    pair.run([5000, 0]);
+    assert_eq!(pair.opened[SERVER], Some(now + 3 * DELAY));
+    assert_eq!(pair.received(), [1000, 5000]);
+    let expected = [(1, PacketKind::Data), (0, PacketKind::Data), (1, PacketKind::Retransmission)];
+    assert_eq!(pair.sent[CLIENT][..3], expected);
+    assert_eq!(pair.ends[CLIENT].acked_packets(), 1);
 }
 
 #[test]

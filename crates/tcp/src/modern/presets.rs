@@ -134,6 +134,7 @@ const LINUX: Stack = Stack {
         memory: None,
         window_growth: WINDOW_GROWTH,
     },
+    fast_open: false,
     certificate: CERTIFICATE_BYTES,
     quic: None,
 };

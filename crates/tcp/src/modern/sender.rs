@@ -17,6 +17,7 @@ use super::cc::path_model::BbrState;
 use super::delivery_rate::DeliveryCounter;
 use super::flight::Flight;
 use super::offload::OffloadChunk;
+use super::outstanding_packet::{OutstandingPacket, PacketMarks};
 use super::pacing::Pacer;
 use super::rack::RackState;
 use super::recovery_phase::{RecoveryPhase, UndoState};
@@ -220,19 +221,43 @@ impl Sender {
     /// sample; `window` is the receiver's window in bytes.
     pub fn on_established(&mut self, now: Nanos, rtt: Option<Nanos>, window: u64, stack: &Stack) {
         match rtt {
-            Some(rtt) => {
-                self.rtt.update_min(now, rtt);
-                self.rtt.add_sample(rtt, self.una, self.flight.end_byte(), stack);
-                self.control.on_established(&self.window, now, rtt);
-                self.pacer.set_rate(self.control.pacing_rate());
-                self.set_pacing_chunk_size(stack);
-            }
+            Some(rtt) => self.add_handshake_sample(now, rtt, stack),
             None => self.rtt.set_fallback_rto(stack),
         }
         self.max_send_buffer = stack.max_send_buffer;
         self.allowed = self.una + window.min(stack.max_send_buffer);
         self.usage.since = now;
         self.last_sent = now;
+    }
+
+    /// The handshake has measured the round-trip time.
+    pub(super) fn add_handshake_sample(&mut self, now: Nanos, rtt: Nanos, stack: &Stack) {
+        self.rtt.update_min(now, rtt);
+        self.rtt.add_sample(rtt, self.una, self.flight.end_byte(), stack);
+        self.control.on_established(&self.window, now, rtt);
+        self.pacer.set_rate(self.control.pacing_rate());
+        self.set_pacing_chunk_size(stack);
+    }
+
+    /// Records that a SYN carries the first `len` bytes: RFC 7413, section 4.2.1.
+    pub(super) fn record_syn_data(&mut self, now: Nanos, len: u32) {
+        let mut packet = OutstandingPacket::sent_at_time(now, PacketMarks::default());
+        self.delivery.on_sent(now, true, &mut packet);
+        self.flight.push_packet(packet, len);
+    }
+
+    /// The connection is established. Its SYN carried `len` bytes at `sent_at`; if the SYN-ACK does
+    /// not acknowledge them, they are sent again at once: Linux's `tcp_rcv_fastopen_synack`.
+    pub(super) fn resume_after_syn_data(&mut self, sent_at: Nanos, len: u32, ack: u64) {
+        let number = self.flight.next_number();
+        self.record_syn_data(sent_at, len);
+        if self.flight.take_first_acked_packet(ack).is_some() {
+            self.allowed += ack - self.una;
+            self.una = ack;
+        } else {
+            self.flight.mark_lost(number);
+            self.repair = AllowedRetransmissions::Lost;
+        }
     }
 
     /// Records that the last packet of the handshake advertised the window, so that the next packet

@@ -222,6 +222,9 @@ pub struct Stack {
     pub fallback_rto: Nanos,
     /// Maximum timeout.
     pub max_rto: Nanos,
+    /// The client has a cookie for TCP Fast Open: its SYN carries data, and the server answers
+    /// before its SYN-ACK is acknowledged (RFC 7413).
+    pub fast_open: bool,
     /// Number of retransmitted SYNs before their timeout doubles.
     pub linear_syns: u32,
     /// Tick to which timers are rounded up; also the tick of CUBIC's clock.

@@ -155,6 +155,7 @@ pub(super) struct StackOptions {
     idle_restart: bool,
     timestamps: bool,
     handshake: HandshakeKind,
+    fast_open: bool,
     ecn: EcnOption,
     pacing: PacingOption,
     socket_buffers: SocketBuffersOption,
@@ -211,6 +212,7 @@ impl From<StackOptions> for ModernTcpConfig {
             accurate_ecn: options.ecn == EcnOption::Accurate,
             pacing: options.pacing_rules(),
             no_delay: options.nodelay,
+            fast_open: options.fast_open,
             socket: options.socket.map(SocketOption::options),
             max_send_buffer: options
                 .socket_buffers

@@ -60,6 +60,7 @@ _KERNEL_FIXED_KEYS = {
     "tso": ("tso", "the hosts of engine kernel send single packets"),
     "gro": ("gro", "the hosts of engine kernel receive single packets"),
     "socket_buffers": ("socket_buffers", "the buffers of engine kernel are large enough"),
+    "fast_open": ("fast_open", "the clients of engine kernel send no data with their SYN"),
     "nodelay": ("nodelay", "the applications of engine kernel write all data at once"),
     "notsent_lowat": ("notsent_lowat", "the applications of engine kernel write all data at once"),
     "pacing": ("pacing", "the hosts of engine kernel have neither fq nor a limit of the rate"),

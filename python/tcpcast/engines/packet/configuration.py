@@ -425,6 +425,7 @@ def _modern_tcp_config(group: Population) -> Config:
         "idle_restart": tcp.idle_restart == "rto",
         "timestamps": bool(tcp.timestamps),
         "handshake": tcp.handshake or "none",
+        "fast_open": bool(tcp.fast_open),
         "ecn": "accurate" if tcp.ecn == "accurate" else "classic" if tcp.ecn else "off",
         "pacing": (
             {"max-rate-bps": round(tcp.pacing)}

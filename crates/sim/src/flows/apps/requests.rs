@@ -60,7 +60,6 @@ impl FlowSimulation {
             let state = &mut self.flows[flow];
             self.wire.probes.record_transfer_start(self.now, &mut state.record, u32::MAX);
             self.start_connection(flow, &[SERVER, CLIENT]);
-            self.transmit(flow, CLIENT);
         }
         self.send_requests(first);
     }
@@ -93,9 +92,9 @@ impl FlowSimulation {
             state.ends[CLIENT].endpoint.as_ref().is_some_and(|endpoint| endpoint.is_opening());
         if is_opening {
             state.unwritten[CLIENT] = request;
-            return;
+        } else {
+            self.write(flow, CLIENT, request);
         }
-        self.write(flow, CLIENT, request);
         self.transmit(flow, CLIENT);
     }
 

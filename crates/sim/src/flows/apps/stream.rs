@@ -129,7 +129,6 @@ impl FlowSimulation {
             (player.began, player.since) = (now, now);
         }
         self.start_connection(flow, &[SERVER, CLIENT]);
-        self.transmit(flow, CLIENT);
         self.request_segment(flow);
         self.transmit(flow, CLIENT);
     }
