@@ -54,6 +54,7 @@ from tcpcast.scenario import (
     TokenBucket,
     Transfers,
     UserClass,
+    WifiRate,
     make_scenario_schema,
 )
 from tcpcast.scenario.aqm import AQM_TABLES
@@ -122,6 +123,7 @@ TABLES_OF_KEYS: dict[str, type[Table]] = {
     table.__name__: table
     for table in (
         Scenario, Network, Link, Hop, ReturnLink, Red, FairQueue, TokenBucket, OpportunityRate,
+        WifiRate,
         GilbertElliott, RestOfRound, OnOff, Bulk, Transfers, Arrivals, Tcp,
         TcpRules, MaxPlusRules, Run, Probes, PacketCapture, MeanField, FixedPoint, UserClass,
         PoissonCross, FgnCross, ParetoCross, TraceCross, Sweep, NetworkLink, Change, Docsis, Site,

@@ -402,6 +402,10 @@ tcp={stack='linux-cubic',handshake='quic'} | .handshake:
 tcp={stack='rfc-newreno',fast_open=true} | .fast_open: rfc-newreno does not support this key
 tcp={stack='linux-cubic',handshake='none',fast_open=true} | .fast_open: requires connections with
 tcp={stack='linux-cubic',ecn='accurate',fast_open=true} | .fast_open: does not support tcp.ecn
+network.bottleneck.rate={wifi='390mbit',error='60%'} | .error: must be at most 50%; use "10%"
+network.bottleneck.rate={wifi='390mbit',airtime='6ms'} | .airtime: must be at most 5.484ms
+network.bottleneck.rate={wifi='390mbit',frames=0} | .frames:
+network.bottleneck.rate={wifi='0mbit'} | .wifi: "0mbit" must be above 0
 tcp={stack='quic',fast_open=true} | .fast_open: quic is a stack of QUIC, which has no such rule
 tcp={stack='rfc-newreno',timestamps=true} |
     .timestamps: rfc-newreno does not support this key; use stack

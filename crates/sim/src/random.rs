@@ -57,6 +57,8 @@ pub enum StreamPurpose {
     LinkEarlyDrop = 51,
     /// Random delays behind a link of a network.
     LinkJitter = 52,
+    /// Backoffs and errors of a Wi-Fi link of a network.
+    LinkAccess = 55,
     /// Changes of the ECN field on a link of a network.
     LinkRemark = 54,
     /// Selection among equal routes.

@@ -20,7 +20,7 @@ from tcpcast.scenario.model import Scenario
 from tcpcast.scenario.network import Network
 from tcpcast.scenario.probes import Probes
 from tcpcast.scenario.queue import FairQueue, Red, RedParameters
-from tcpcast.scenario.rate import OpportunityRate, TokenBucket
+from tcpcast.scenario.rate import OpportunityRate, TokenBucket, WifiRate
 from tcpcast.scenario.run import PRECISION_METRICS, Run
 from tcpcast.scenario.schema import make_scenario_schema
 from tcpcast.scenario.sweep import Sweep
@@ -60,6 +60,7 @@ __all__ = [
     "TokenBucket",
     "Transfers",
     "UserClass",
+    "WifiRate",
     "find_scenario_file",
     "get_packaged_names",
     "load",

@@ -1,4 +1,4 @@
-"""The rate of a link: constant, a token bucket, or packet opportunities of a trace."""
+"""The rate of a link: constant, a token bucket, packet opportunities of a trace, or Wi-Fi."""
 
 import functools
 import math
@@ -23,7 +23,14 @@ from pydantic import (
 from tcpcast import units
 from tcpcast.errors import UnitError
 from tcpcast.scenario.csv_file import read_file_of_table
-from tcpcast.scenario.quantities import Bytes, Rate, integer_annotation
+from tcpcast.scenario.quantities import (
+    Bytes,
+    PositiveDuration,
+    PositiveRate,
+    Rate,
+    Ratio,
+    integer_annotation,
+)
 from tcpcast.scenario.table import (
     Errors,
     Table,
@@ -39,8 +46,16 @@ MAX_OPPORTUNITIES = 2_000_000
 _MAX_MS = 2**32 - 1
 _MAX_BURST = 10**12
 MAX_OVERHEAD_BYTES = 256
+MAX_WIFI_FRAMES = 256
+MAX_WIFI_ERROR = 0.5
+MAX_WIFI_AIRTIME_S = 5.484e-3
+"""``aPPDUMaxTime`` of IEEE Std 802.11-2020."""
+_FRAME_BYTES = 58
+_WIFI_ACCESS_S = (43 + 7.5 * 9 + 40 + 16 + 32) * 1e-6
+"""Bytes of a frame besides its packet, and mean time between the frames of two aggregates; as in
+``crates/link/src/transmit/wifi.rs``."""
 _FILE_ADVICE = 'use trace = "cellular.trace" (a time in ms on each line, one packet of 1500 B each)'
-_SELECTOR_KEYS = ("bucket", "trace")
+_SELECTOR_KEYS = ("bucket", "trace", "wifi")
 _INLINE_ENTRY = "entry"
 
 
@@ -229,18 +244,61 @@ class OpportunityRate(_VaryingRate):
         return "trace of packet opportunities"
 
 
-VaryingRate = TokenBucket | OpportunityRate
+class WifiRate(_VaryingRate):
+    """A Wi-Fi station or access point that shares its channel with nobody.
+
+    It sends the packets that wait as one aggregate of frames. Frames with errors are repeated in
+    the next aggregate, and the frames behind them wait at the receiver. Times are those of
+    best-effort frames of 802.11ac with one spatial stream.
+    """
+
+    wifi: PositiveRate = Field(
+        examples=["390mbit"], description="rate at which frames are sent, of the modulation"
+    )
+    error: Ratio = Field(
+        default=0.0, examples=["10%"], description="share of the frames that must be repeated"
+    )
+    frames: Annotated[int, *integer_annotation(1, MAX_WIFI_FRAMES)] = Field(
+        default=64, examples=[32], description="maximum number of frames of an aggregate"
+    )
+    airtime: PositiveDuration = Field(
+        default=0.004, examples=["2.5ms"], description="maximum time of the frames of an aggregate"
+    )
+
+    def _find_errors(self) -> Errors:
+        if self.error > MAX_WIFI_ERROR:
+            yield make_error_at('must be at most 50%; use "10%", for example', "error")
+        if self.airtime > MAX_WIFI_AIRTIME_S:
+            yield make_error_at('must be at most 5.484ms (IEEE 802.11); use "4ms"', "airtime")
+
+    @property
+    def mean_bps(self) -> float:
+        """The rate at which packets of 1500 bytes leave that always wait, bit/s."""
+        airtime_s = 8 * (OPPORTUNITY_BYTES + _FRAME_BYTES) / self.wifi
+        frames = max(1, min(self.frames, int(self.airtime / airtime_s)))
+        cycle_s = _WIFI_ACCESS_S + frames * airtime_s
+        return 8 * OPPORTUNITY_BYTES * frames * (1 - self.error) / cycle_s
+
+    @property
+    def kind(self) -> str:
+        """Name in messages."""
+        return "Wi-Fi link"
+
+
+VaryingRate = TokenBucket | OpportunityRate | WifiRate
 """A rate that is not constant."""
 
 
 def _get_rate_kind(value: object) -> str:
     if isinstance(value, TokenBucket) or (isinstance(value, Mapping) and "bucket" in value):
         return "a-bucket"
+    if isinstance(value, WifiRate) or (isinstance(value, Mapping) and "wifi" in value):
+        return "a-wifi"
     return "a-trace" if isinstance(value, OpportunityRate | Mapping) else "a-rate"
 
 
 def _read_rate(value: object) -> object:
-    if not isinstance(value, Mapping) or {"bucket", "trace", "opportunities"} & set(value):
+    if not isinstance(value, Mapping) or {"bucket", "trace", "opportunities", "wifi"} & set(value):
         return value
     if {"burst", "overhead", "policer"} & set(value):
         raise make_key_error('missing; add bucket = "10mbit"', "bucket")
@@ -253,11 +311,12 @@ def _read_rate(value: object) -> object:
 LinkRate = Annotated[
     Annotated[Rate, Tag("a-rate")]
     | Annotated[TokenBucket, Tag("a-bucket")]
-    | Annotated[OpportunityRate, Tag("a-trace")],
+    | Annotated[OpportunityRate, Tag("a-trace")]
+    | Annotated[WifiRate, Tag("a-wifi")],
     Discriminator(_get_rate_kind),
     BeforeValidator(_read_rate),
 ]
-"""A rate in bit/s (inf for an unlimited link), a token bucket, or packet opportunities."""
+"""A rate in bit/s (inf for an unlimited link), a token bucket, packet opportunities, or Wi-Fi."""
 
 
 def compute_mean_bps(rate: float | VaryingRate) -> float:

@@ -39,7 +39,7 @@ Errors = Iterator[InitErrorDetails]
 _TAGS_WITHOUT_KEY = frozenset(
     (
         *("droptail", "a-distribution", "a-list", "a-rule", "a-size", "a-rate", "a-bucket"),
-        *("a-trace", "a-table"),
+        *("a-trace", "a-wifi", "a-table"),
     )
 )
 """Tags of union members that have no selecting key (see ``pydantic.Tag``)."""

@@ -6,10 +6,12 @@
 mod constant_rate;
 mod packet_opportunities;
 mod token_bucket;
+mod wifi;
 
 pub use constant_rate::{ConstantRate, transmission_time};
 pub use packet_opportunities::{OpportunityTrace, TraceError, TraceTransmitter};
 pub use token_bucket::{Policer, TokenBucket, TokenBucketConfig};
+pub use wifi::{WifiConfig, WifiTransmitter};
 
 use crate::time::Nanos;
 
@@ -41,6 +43,8 @@ pub enum AnyTransmitter {
     TokenBucket(TokenBucket),
     /// A trace of transmission opportunities.
     Opportunities(TraceTransmitter),
+    /// Aggregates of frames.
+    Wifi(Box<WifiTransmitter>),
 }
 
 impl Transmitter for AnyTransmitter {
@@ -50,6 +54,7 @@ impl Transmitter for AnyTransmitter {
             Self::ConstantRate(transmitter) => transmitter.transmit(arrived, bytes),
             Self::TokenBucket(transmitter) => transmitter.transmit(arrived, bytes),
             Self::Opportunities(transmitter) => transmitter.transmit(arrived, bytes),
+            Self::Wifi(transmitter) => transmitter.transmit(arrived, bytes),
         }
     }
 
@@ -58,6 +63,7 @@ impl Transmitter for AnyTransmitter {
             Self::ConstantRate(transmitter) => transmitter.capacity_bytes_until(until),
             Self::TokenBucket(transmitter) => transmitter.capacity_bytes_until(until),
             Self::Opportunities(transmitter) => transmitter.capacity_bytes_until(until),
+            Self::Wifi(transmitter) => transmitter.capacity_bytes_until(until),
         }
     }
 
@@ -66,6 +72,7 @@ impl Transmitter for AnyTransmitter {
             Self::ConstantRate(transmitter) => transmitter.reset_when_idle(),
             Self::TokenBucket(transmitter) => transmitter.reset_when_idle(),
             Self::Opportunities(transmitter) => transmitter.reset_when_idle(),
+            Self::Wifi(transmitter) => transmitter.reset_when_idle(),
         }
     }
 }

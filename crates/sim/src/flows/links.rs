@@ -304,7 +304,7 @@ impl NetworkLinkConfig {
     pub fn transmission_time(&self, bytes: u32) -> Nanos {
         match self.rate {
             LinkRate::Constant(rate) => transmission_time(bytes, rate),
-            LinkRate::Bucket(_) | LinkRate::Opportunities(_) => 0,
+            LinkRate::Bucket(_) | LinkRate::Opportunities(_) | LinkRate::Wifi(_) => 0,
         }
     }
 }
@@ -404,7 +404,7 @@ fn link_config(
             ..BufferLimits::default()
         },
         draws: RandomStream::from_seed(early.next_bits()),
-        transmitter: link.rate.create_transmitter(),
+        transmitter: link.rate.create_transmitter(|| stream(StreamPurpose::LinkAccess)),
         shared_server: None,
         jitter: jitter.or(grants),
         delay: link.delay,

@@ -1,11 +1,12 @@
 //! Link rates, constant and varying, and the load of a link with a varying rate.
 
+use crate::random::RandomStream;
 use serde::Deserialize;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 use tcpcast_link::transmit::{
     AnyTransmitter, ConstantRate, OpportunityTrace, TokenBucket, TokenBucketConfig,
-    TraceTransmitter,
+    TraceTransmitter, WifiConfig, WifiTransmitter,
 };
 
 /// Bytes per packet opportunity of a trace, IP header included, as in the emulators that defined
@@ -22,12 +23,14 @@ pub enum LinkRate {
     Bucket(TokenBucketConfig),
     /// A trace of packet opportunities.
     Opportunities(Arc<OpportunityTrace>),
+    /// Aggregates of frames.
+    Wifi(WifiConfig),
 }
 
 impl LinkRate {
-    /// Creates a transmitter with this rate.
+    /// Creates a transmitter with this rate; `draws` creates its random numbers, if it needs some.
     #[must_use]
-    pub fn create_transmitter(&self) -> AnyTransmitter {
+    pub fn create_transmitter(&self, draws: impl FnOnce() -> RandomStream) -> AnyTransmitter {
         match self {
             Self::Constant(bps) => {
                 AnyTransmitter::ConstantRate(ConstantRate::new(bps.and_then(NonZeroU64::new)))
@@ -36,6 +39,9 @@ impl LinkRate {
             Self::Opportunities(trace) => {
                 let trace = Arc::clone(trace);
                 AnyTransmitter::Opportunities(TraceTransmitter::new(trace, OPPORTUNITY_BYTES))
+            }
+            Self::Wifi(wifi) => {
+                AnyTransmitter::Wifi(Box::new(WifiTransmitter::new(*wifi, draws())))
             }
         }
     }

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, assert_never
 from tcpcast.scenario.aqm import ManagedQueue
 from tcpcast.scenario.link import Link
 from tcpcast.scenario.queue import FairQueue, Red
-from tcpcast.scenario.rate import OpportunityRate, TokenBucket
+from tcpcast.scenario.rate import OpportunityRate, TokenBucket, WifiRate
 
 if TYPE_CHECKING:
     from tcpcast.engines.packet.config_types import Choice, Config
@@ -65,11 +65,20 @@ def discipline_config(scenario: Scenario, link: Link | ReturnLink) -> Choice:
 
 
 def rate_config(link: Link | ReturnLink) -> Config:
-    """Return the rate of a transmitter: constant, a token bucket, or packet opportunities."""
+    """Return the rate of a transmitter: constant, a token bucket, a trace, or Wi-Fi."""
     if isinstance(link.varying, OpportunityRate):
         return {"opportunities": list(link.varying.opportunities.pairs)}
     if isinstance(link.varying, TokenBucket):
         return {"bucket": token_bucket_config(link.varying)}
+    if isinstance(link.varying, WifiRate):
+        return {
+            "wifi": {
+                "rate_bps": finite_bps(link.varying.wifi),
+                "error": link.varying.error,
+                "max_frames": link.varying.frames,
+                "max_airtime_ns": round(link.varying.airtime * 1e9),
+            }
+        }
     return {"constant": None if math.isinf(link.rate_bps) else finite_bps(link.rate_bps)}
 
 
