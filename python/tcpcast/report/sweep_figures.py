@@ -264,9 +264,9 @@ def _curves_panel(
     return Panel(series, _key_axis(x), y)
 
 
-def _key_axis(key: SweptKey) -> Axis:
+def _key_axis(key: SweptKey, letters: int = 40) -> Axis:
     positions, labels = key.ticks
-    turned = not key.is_numeric and sum(map(len, labels)) > 40
+    turned = not key.is_numeric and sum(map(len, labels)) > letters
     return Axis(
         key.axis_label, ticks=dict(zip(positions, labels, strict=True)), rotate_labels=turned
     )
@@ -351,7 +351,7 @@ def _map_figure(  # noqa: PLR0913, PLR0917 - what to draw, and how
             series.append(Series(across[drawn], up[drawn], style=style))
         y_axis = _key_axis(y)
         y_axis = y_axis if index % columns == 0 else replace(y_axis, label="")
-        panels.append(Panel(series, _key_axis(x), y_axis, title))
+        panels.append(Panel(series, _key_axis(x, 22), y_axis, title))
     figure = Chart(
         title=titles[0],
         subtitle=titles[1],
@@ -361,7 +361,9 @@ def _map_figure(  # noqa: PLR0913, PLR0917 - what to draw, and how
         shared_axes="xy",
     ).draw()
     picture = figure.axes[0].collections[0]
-    figure.colorbar(picture, ax=figure.axes, label=label, format="{x:g}")
+    ticks = locator if log else None
+    bar = figure.colorbar(picture, ax=figure.axes, label=label, ticks=ticks, format="{x:g}")
+    bar.minorticks_off()
     if any(each.is_marked.any() for each in shown):
         figure.supxlabel(f"x  {_DOUBTED_LABEL}", fontsize=8, color="#444444")
     return figure
