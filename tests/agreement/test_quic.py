@@ -84,9 +84,11 @@ def test_random_loss_costs_reno_what_it_costs_in_tcp() -> None:
     assert quic == pytest.approx(tcp, rel=0.15)
 
 
-def narrow_way_back_bps(up: str, *, ack: str = "40B", down: str = "100mbit", **tcp: Any) -> float:
+def narrow_way_back_bps(
+    up: str, *, down: str = "100mbit", delay: str = "10ms", ack: str = "40B", **tcp: Any
+) -> float:
     """Return the goodput of a flow of BBR whose acks have a link of their own."""
-    path = {"rate": down, "delay": "10ms", "buffer": "200pkt"}
+    path = {"rate": down, "delay": delay, "buffer": "200pkt"}
     tables: dict[str, Any] = {
         "network": {"ack": ack},
         "link": {"down": path, "up": path | {"rate": up}},
@@ -115,6 +117,18 @@ def test_fewer_acks_use_less_of_the_way_back() -> None:
 def test_padded_acks_use_more_of_the_way_back() -> None:
     usual, padded = (narrow_way_back_bps("300kbit", ack=ack) for ack in ("40B", "126B"))
     assert padded == pytest.approx(usual / 2, rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("up", "smallest", "largest"), [("100kbit", 1.9, 1.9), ("200kbit", 4, 5), ("300kbit", 4, 5)]
+)
+def test_narrow_way_back_limits_bbr_as_in_picoquic_issue_1213(
+    up: str, smallest: float, largest: float
+) -> None:
+    path = {"down": "10mbit", "delay": "0.1ms", "ack": "83B"}
+    rate = narrow_way_back_bps(up, **path, ack_packets=2, ack_timeout="1ms") / 1e6
+    # With 400 kbit/s, the issue has 9 Mbit/s, and the simulation 7.2.
+    assert 0.85 * smallest < rate < 1.15 * largest
 
 
 def test_same_seed_gives_the_same_numbers() -> None:
