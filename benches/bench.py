@@ -43,6 +43,8 @@ MANY = ("w134", "400000", "1", str(MANY_SOURCES))
 FEW = ("w134", "400000", "1", str(FEW_SOURCES))
 COUNTED = (2_000, 12_000)
 """Transfers of the two runs whose difference is counted, so that the start cancels."""
+QUIC_TIMES = 1.2
+"""Maximum instructions of a packet of QUIC relative to one of TCP."""
 EVALUATIONS = 1_000_000
 
 
@@ -63,6 +65,7 @@ def main() -> None:
         lambda: formulas(runs),
         lambda: predictions(runs),
         lambda: homes(runs),
+        lambda: pages(min(runs, 3)),
         sweeps.rows,
         lambda: networks.rows(min(runs, 3)),
         lambda: peers(example, runs),
@@ -116,11 +119,17 @@ def instructions(example: Path) -> Iterator[Row]:
             count = _instructions_a_packet(example, workload, stack)
             note = f"{count / classic:.1f} times a classic packet"
             yield Row(f"{stack}, same test", unit, count, times * classic, note)
+            quic = _instructions_a_packet(example, workload, stack, quic=True)
+            note = f"{quic / count:.2f} times a packet of TCP"
+            yield Row(f"{stack} over QUIC, same test", unit, quic, QUIC_TIMES * count, note)
 
 
-def _instructions_a_packet(example: Path, workload: str, stack: str | None) -> float:
+def _instructions_a_packet(
+    example: Path, workload: str, stack: str | None, *, quic: bool = False
+) -> float:
     (few, few_packets), (many, many_packets) = (
-        _callgrind(example, (workload, str(count), "1"), stack) for count in COUNTED
+        _callgrind(example, (workload, str(count), "1"), with_stack(stack, quic=quic))
+        for count in COUNTED
     )
     return (many - few) / (many_packets - few_packets)
 
@@ -208,6 +217,33 @@ def homes(runs: int) -> Iterator[Row]:
         yield Row(f"home, 4 + 4 flows, {queue}", "s for 60 s", median, 1.0, note)
 
 
+def pages(runs: int) -> Iterator[Row]:
+    """Yield the time of one core for loads of the packaged page with 71 objects."""
+    path = {"route": ["down"], "back": ["up"], "rtt": "60ms"}
+    browsers, pause_s, duration_s = 20, 1.0, 60.0
+    for http, stack in (("2", "linux-cubic"), ("3", "quic")):
+        page = {"kind": "page", "objects": "median", "http": http, "pause": f"{pause_s}s"}
+        tables = {
+            "link": {
+                "down": {"rate": "200mbit", "buffer": "100ms"},
+                "up": {"rate": "50mbit", "buffer": "100ms"},
+            },
+            "tcp": {"stack": stack, "handshake": "tls13"},
+            "class": [{"name": "web", "sources": browsers, "traffic": page, **path}],
+            "run": {"duration": f"{duration_s}s", "warmup": "5s"},
+        }
+        scenario = tcpcast.Scenario.from_dict(tables)
+        seconds, loads = [], 1.0
+        for _ in range(runs):
+            before = time.process_time()
+            (answer,) = tcpcast.run(scenario, ["packet"], threads=1)
+            seconds.append(time.process_time() - before)
+            one = answer.metrics["page_time_mean_s"].value + pause_s
+            loads = browsers * duration_s / one
+        median = 1000 / loads * statistics.median(seconds)
+        yield Row(f"1,000 pages of 71 objects, HTTP/{http}", "s", median, 1.0, "2.6 MB each")
+
+
 def home(queue: str) -> tcpcast.Scenario:
     """Return a line of 110 and 10 Mbit/s with four bulk flows per direction and a ping."""
     line = {"buffer": "1000pkt", "queue": queue}
@@ -242,11 +278,13 @@ def peers(example: Path, runs: int) -> Iterator[Row]:
         yield Row(f"ns-2 on {name}", "s per million packets", theirs, None, note)
 
 
-def _callgrind(example: Path, workload: tuple[str, ...], stack: str | None) -> tuple[float, float]:
+def _callgrind(
+    example: Path, workload: tuple[str, ...], environment: dict[str, str]
+) -> tuple[float, float]:
     """Return the instructions of a run and the data packets it delivered."""
     run = subprocess.run(
         ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", example, *workload],
-        capture_output=True, text=True, check=True, env=with_stack(stack),
+        capture_output=True, text=True, check=True, env=environment,
     )  # fmt: skip
     collected = re.search(r"Collected : (\d+)", run.stderr)
     delivered = re.search(r"delivered=(\d+)", run.stdout)

@@ -35,9 +35,12 @@ def engine_figures(
     return {name: float(value) for name, value in re.findall(r"(\w+)=([\d.]+)", run.stdout)}
 
 
-def with_stack(stack: str | None) -> dict[str, str]:
-    """Return an environment that selects a modern stack for the senders, or the default."""
-    return os.environ | ({"STACK": stack} if stack else {})
+def with_stack(stack: str | None, *, quic: bool = False) -> dict[str, str]:
+    """Return an environment that selects a modern stack for the senders, or the default.
+
+    With ``quic``, the congestion control of the stack runs over QUIC.
+    """
+    return os.environ | ({"STACK": stack} if stack else {}) | ({"QUIC": "1"} if quic else {})
 
 
 def peak_bytes(command: list[str], feed: Iterable[bytes] = ()) -> float:
