@@ -26,11 +26,15 @@ class Row:
 
 
 def engine_figures(
-    example: Path, workload: tuple[str, ...], stack: str | None = None
+    example: Path, workload: tuple[str, ...], stack: str | None = None, *, tso: bool = False
 ) -> dict[str, float]:
-    """Return the values that the engine's example prints for a workload, by default classic TCP."""
+    """Return the values that the engine's example prints for a workload, by default classic TCP.
+
+    With ``tso``, senders with a modern stack send bursts of segmentation offload.
+    """
+    environment = with_stack(stack) | ({"TSO": "1"} if tso else {})
     run = subprocess.run(
-        [example, *workload], capture_output=True, text=True, check=True, env=with_stack(stack)
+        [example, *workload], capture_output=True, text=True, check=True, env=environment
     )
     return {name: float(value) for name, value in re.findall(r"(\w+)=([\d.]+)", run.stdout)}
 

@@ -15,7 +15,7 @@
 //!   equilibrium.
 //!
 //! `STACK=linux-cubic` (or another modern stack) in the environment sets the stack of the senders,
-//! and `QUIC=1` replaces its TCP by QUIC.
+//! `QUIC=1` replaces its TCP by QUIC, and `TSO=1` sends bursts of segmentation offload.
 
 use std::num::NonZeroU32;
 use std::time::Instant;
@@ -129,7 +129,7 @@ impl Workload {
                 back_delay,
                 packet_bytes: self.packet_bytes,
                 ack_bytes,
-                tso: false,
+                tso: std::env::var_os("TSO").is_some(),
                 gro: true,
                 sends: SendingEnds::Server,
                 traffic: FlowTraffic::Files(self.traffic.clone()),
