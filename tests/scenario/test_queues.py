@@ -48,6 +48,8 @@ def test_red_is_configured_by_name_or_table() -> None:
         "max_probability": "10%",
         "weight": "automatic",
         "gentle": True,
+        "adaptive": False,
+        "rules": "ns-2",
         "target_delay": "5ms",
     }
     assert scenario({}).network.red_parameters() is None
@@ -81,7 +83,10 @@ def test_red_parameters_override_automatic_ones() -> None:
             }
         }
     )
-    assert result == RedParameters(8.0, 24.0, 0.02, 0.002, False, 1e7 / 12000)
+    assert result == RedParameters(8.0, 24.0, 0.02, 0.002, False, False, "ns-2", 1e7 / 12000)
+    of_tc = {"kind": "red", "adaptive": True, "rules": "linux", "gentle": False}
+    linux = parameters({"queue": of_tc})
+    assert (linux.adaptive, linux.rules) == (True, "linux")
     aimed = parameters({"queue": {"kind": "red", "target_delay": "24ms"}})
     assert (aimed.min_threshold_pkts, aimed.max_threshold_pkts) == pytest.approx((10.0, 30.0))
 

@@ -2,7 +2,7 @@ use super::*;
 use proptest::prelude::*;
 use std::num::NonZeroU32;
 use tcpcast_link::queue::{
-    BufferAssignment, DropPolicy, DrrConfig, HeadOfLine, QueueConfig, RedConfig, RedUnit,
+    BufferAssignment, DropPolicy, DrrConfig, HeadOfLine, QueueConfig, RedConfig, RedRules, RedUnit,
     TieBreakRule,
 };
 use tcpcast_sim::clock::{Nanos, SECOND, transmission_time};
@@ -365,6 +365,8 @@ fn replications_support_all_queues_and_report_cross_flows() {
         max_probability: 0.1,
         weight: 0.002,
         gentle: true,
+        adaptive: false,
+        rules: RedRules::Ns2,
         packets_per_second: 2_000_000.0 / 12_000.0,
     };
     let random = DrrConfig {

@@ -11,7 +11,7 @@ use tcpcast_link::queue::{
     AdmissionRule, AdmitAll, AnyQueue, BufferAssignment, BufferLimits, Cake, CakeConfig, Codel,
     CodelConfig, DropPolicy, DropReason, DropTail, Drr, DrrConfig, Fifo, FqCodel, FqCodelConfig,
     HeadDrop, HeadOfLine, Pie, PieConfig, QueueConfig, QueueDiscipline, QueueProbe, Red, RedConfig,
-    RedUnit, TieBreakRule,
+    RedRules, RedUnit, TieBreakRule,
 };
 use tcpcast_link::random::RandomStream;
 use tcpcast_link::transmit::{ConstantRate, Transmitter};
@@ -116,6 +116,8 @@ fn red() -> Red {
         max_probability: 0.1,
         weight: 0.002,
         gentle: true,
+        adaptive: false,
+        rules: RedRules::Ns2,
         packets_per_second: 1e9 / TRANSMISSION_TIME as f64,
         unit: RedUnit::Packets,
         ecn: false,

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::packet::Ecn;
-use crate::queue::{DropTail, Fifo, InServicePolicy, Red, RedConfig, RedUnit};
+use crate::queue::{DropTail, Fifo, InServicePolicy, Red, RedConfig, RedRules, RedUnit};
 use crate::random::RandomStream;
 use crate::time::SECOND;
 use crate::transmit::{AnyTransmitter, ConstantRate, TokenBucket, TokenBucketConfig};
@@ -135,6 +135,8 @@ fn red(seed: u64) -> Red {
         max_probability: 0.5,
         weight: 0.2,
         gentle: true,
+        adaptive: false,
+        rules: RedRules::Ns2,
         packets_per_second: 1e6,
         unit: RedUnit::Packets,
         ecn: true,

@@ -81,6 +81,8 @@ class RedParameters:
     max_probability: float
     weight: float
     gentle: bool
+    adaptive: bool
+    rules: Literal["ns-2", "linux"]
     packets_per_second: float
 
 
@@ -117,6 +119,18 @@ class Red(Table):
         description="above max_threshold, increase the drop probability gradually, up to 1 "
         "at twice max_threshold",
     )
+    adaptive: StrictBool = Field(
+        default=False,
+        examples=[True],
+        description="change the probability each half second, from max_probability on, so that the "
+        "mean queue stays in the middle between the thresholds",
+    )
+    rules: Annotated[Literal["ns-2", "linux"], Choice("set of rules")] = Field(
+        default="ns-2",
+        examples=["linux"],
+        description='"linux": the mean queue counts bytes, and early drops are 1 to 1/p packets '
+        "apart at a probability p, instead of 1/p to 2/p; requires gentle = false",
+    )
     target_delay: PositiveDuration = Field(
         default=0.005,
         examples=["5ms"],
@@ -135,6 +149,8 @@ class Red(Table):
         if self.max_probability == 0:
             message = 'must be above 0, otherwise RED never drops early; use "10%", for example'
             yield make_error_at(message, "max_probability")
+        if self.rules == "linux" and self.gentle:
+            yield make_error_at('rules = "linux" requires gentle = false', "gentle")
 
     def parameters(self, *, packets_per_second: float, delay_s: float) -> RedParameters:
         """Return all parameters as numbers.
@@ -165,6 +181,8 @@ class Red(Table):
             max_probability=self.max_probability,
             weight=weight,
             gentle=self.gentle,
+            adaptive=self.adaptive,
+            rules=self.rules,
             packets_per_second=packets_per_second,
         )
 

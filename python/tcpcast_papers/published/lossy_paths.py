@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tcpcast_papers.kernel.agreement import AllowedDifference
 from tcpcast_papers.published.cells import Cell, CellSet, Lines, Value
-from tcpcast_papers.published.links import ACK_BYTES, link, packets
+from tcpcast_papers.published.links import ACK_BYTES, FRAME_BYTES, link, packets
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,6 +17,8 @@ _STACKS = {"CUBIC": "linux-cubic", "BBRv1": "linux-bbr", "BBRv3": "bbr3"}
 _RATE_MBIT = 10.0
 _BODY_BYTES = 12_500_000
 _TRANSFERS = 20
+_TC_PACKET_BYTES = 1000
+"""Mean packet that examples of ``tc red`` give as ``avpkt``."""
 
 
 def _goodput_over_rate(answer: Answer) -> float:
@@ -25,24 +27,43 @@ def _goodput_over_rate(answer: Answer) -> float:
     return 100 * 8 * _BODY_BYTES / seconds / (_RATE_MBIT * 1e6)
 
 
+def _adaptive_red(limit: float) -> dict[str, Any]:
+    """Return ``red limit LIMIT avpkt 1000 adaptive``, with the values that ``tc`` computes.
+
+    The weight is the largest power of 1/2 at which an average from 0 stays below the lower
+    threshold during a burst of (2 min + max) / 3 bytes (``tc_red_eval_ewma``).
+    """
+    maximum = limit / 4
+    minimum = maximum / 3
+    burst = (2 * minimum + maximum) // (3 * _TC_PACKET_BYTES)
+    rest = burst + 1 - minimum / _TC_PACKET_BYTES
+    weight = 0.5
+    while rest > (1 - (1 - weight) ** burst) / weight:
+        weight /= 2
+    return {
+        "kind": "red",
+        "rules": "linux",
+        "adaptive": True,
+        "min_threshold": f"{minimum / FRAME_BYTES:.3f}pkt",
+        "max_threshold": f"{maximum / FRAME_BYTES:.3f}pkt",
+        "max_probability": "2%",  # the default of tc
+        "weight": weight,
+        "gentle": False,
+    }
+
+
 def _cells(lines: Lines) -> Iterator[Cell]:
     for line in lines:
         if line["control"] not in _STACKS:
             continue
         delay, loss = float(line["one_way_ms"]), line["loss_percent"]
         limit = max(4 * _RATE_MBIT * 1e6 * 2 * delay / 1000 / 8, 48_000)
-        maximum = limit / 4 / 1514
-        red = {
-            "kind": "red",
-            "min_threshold": f"{maximum / 3:.3f}pkt",
-            "max_threshold": f"{maximum:.3f}pkt",
-            "max_probability": "2%",  # the default of tc
-            "gentle": False,
-        }
         tables = {
             "network": {"packet": "1500B", "ack": f"{ACK_BYTES}B"},
             "link": {
-                "bottleneck": link(_RATE_MBIT, limit, bursts=True, queue=red, loss=f"{loss}%"),
+                "bottleneck": link(
+                    _RATE_MBIT, limit, bursts=True, queue=_adaptive_red(limit), loss=f"{loss}%"
+                ),
                 "acks": {"loss": f"{loss}%"},
             },
             "class": [

@@ -32,7 +32,7 @@ pub use head_drop::HeadDrop;
 pub use longest_queue::{ListLinks, LongestQueue, TieBreakRule};
 pub use packet_list::{NO_INDEX, PacketList, PacketPool};
 pub use pie::{Pie, PieConfig, PieRules};
-pub use red::{Red, RedConfig, RedUnit};
+pub use red::{Red, RedConfig, RedRules, RedUnit};
 
 use crate::packet::Packet;
 use crate::random::RandomStream;

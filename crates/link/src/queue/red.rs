@@ -10,10 +10,15 @@
 //! p_b = max_p (avg - min_th) / (max_th - min_th)
 //! ```
 //!
-//! and the actual probability makes the gaps between drops nearly uniform. The paper uses `p_a =
-//! p_b / (1 - count p_b)` after `count` packets since the last drop. This implementation follows
-//! ns-2 with its default `wait_`, which separates drops by at least `1 / p_b` packets: see
-//! [`uniformised_probability`].
+//! and the actual probability makes the gaps between drops nearly uniform. The paper and Linux use
+//! `p_a = p_b / (1 - count p_b)` after `count` packets since the last drop. ns-2 with its default
+//! `wait_` separates drops by at least `1 / p_b` packets: see [`uniformised_probability`]. Linux
+//! (include/net/red.h) averages bytes, so that a burst of segmentation offload has the length of
+//! its packets, and has one probability for packets of any length.
+//!
+//! Adaptive RED (Floyd, Gummadi and Shenker, "Adaptive RED", 2001; `adaptive` of Linux's `tc red`)
+//! changes `max_p` each half second, so that the average stays in the middle fifth between the
+//! thresholds: see [`Red::adapt_probability`].
 //!
 //! Other details also follow ns-2:
 //! - `q` excludes the packet in transmission.
@@ -41,6 +46,20 @@ pub enum RedUnit {
     Bytes(NonZeroU32),
 }
 
+/// Rules in which ns-2 and Linux differ.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum RedRules {
+    /// The average in packets, and drops at least `1 / p_b` packets apart (`wait_`).
+    #[default]
+    Ns2,
+    /// The average in bytes, in units of full packets, and drops from 1 packet apart.
+    Linux {
+        /// Length of a full packet.
+        packet_bytes: NonZeroU32,
+    },
+}
+
 /// The parameters of RED; thresholds are in packets, or in packets of the mean length.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -49,13 +68,17 @@ pub struct RedConfig {
     pub min_threshold: f64,
     /// `max_th`, above `min_th`: average at which the probability reaches `max_probability`.
     pub max_threshold: f64,
-    /// `max_p`, at most 1.
+    /// `max_p`, at most 1; its first value if it is adapted.
     pub max_probability: f64,
+    /// Whether `max_p` is adapted.
+    pub adaptive: bool,
     /// `w`: weight of a new queue length in the average; above 0 and at most 1.
     pub weight: f64,
     /// Whether the probability rises linearly to 1 at twice `max_threshold` instead of jumping to 1
     /// at `max_threshold`.
     pub gentle: bool,
+    /// Whose rules.
+    pub rules: RedRules,
     /// Rate of the link in packets per second.
     pub packets_per_second: f64,
     /// Unit of the queue length.
@@ -65,12 +88,18 @@ pub struct RedConfig {
     pub ecn: bool,
 }
 
+/// Time between two adaptations of `max_p`.
+const ADAPTATION_INTERVAL: Nanos = SECOND / 2;
+
 /// The RED admission rule.
 #[derive(Clone, Debug)]
 pub struct Red<D = RandomStream> {
     config: RedConfig,
     draws: D,
     average: f64,
+    /// `max_p`.
+    max_probability: f64,
+    next_adaptation: Nanos,
     /// Packets since the last drop, or since the average exceeded `min_threshold`.
     count: f64,
     /// Whether the average was above `min_threshold` at the last arrival.
@@ -81,19 +110,53 @@ impl<D: RandomSource> Red<D> {
     /// Creates a rule with average 0; `draws` is used for early drops.
     #[must_use]
     pub fn new(config: RedConfig, draws: D) -> Self {
-        Self { config, draws, average: 0.0, count: 0.0, above: false }
+        Self {
+            config,
+            draws,
+            average: 0.0,
+            max_probability: config.max_probability,
+            next_adaptation: ADAPTATION_INTERVAL,
+            count: 0.0,
+            above: false,
+        }
+    }
+
+    /// Returns the average after the link was idle for a time: its decay for the packets that could
+    /// have been sent, with `more` of them.
+    fn average_after_idle(&self, idle: Nanos, more: f64) -> f64 {
+        let missed =
+            libm::floor(idle as f64 / SECOND as f64 * self.config.packets_per_second) + more;
+        self.average * libm::pow(1.0 - self.config.weight, missed)
+    }
+
+    /// Adapts `max_p` at each multiple of half a second until now, with the constants of the paper
+    /// and of Linux's `red_adaptative_algo`: an additive increase and a multiplicative decrease.
+    fn adapt_probability(&mut self, now: Nanos, idle_since: Option<Nanos>) {
+        let RedConfig { min_threshold, max_threshold, .. } = self.config;
+        let fifth = (max_threshold - min_threshold) / 5.0;
+        while self.next_adaptation <= now {
+            let idle = idle_since.map_or(0, |since| self.next_adaptation.saturating_sub(since));
+            let average = if idle > 0 { self.average_after_idle(idle, 0.0) } else { self.average };
+            if average > min_threshold + 3.0 * fifth && self.max_probability <= 0.5 {
+                self.max_probability += (self.max_probability / 4.0).min(0.01);
+            } else if average < min_threshold + 2.0 * fifth && self.max_probability >= 0.01 {
+                self.max_probability *= 0.9;
+            }
+            self.next_adaptation += ADAPTATION_INTERVAL;
+        }
     }
 
     fn update_average(&mut self, now: Nanos, context: &ArrivalContext) {
         let keep = 1.0 - self.config.weight;
         if let Some(since) = context.idle_since {
-            let idle = (now - since) as f64 / SECOND as f64;
-            let missed = libm::floor(idle * self.config.packets_per_second);
-            self.average *= libm::pow(keep, missed + 1.0);
+            self.average = self.average_after_idle(now - since, 1.0);
         } else {
-            let waiting = match self.config.unit {
-                RedUnit::Packets => context.waiting.packets as f64,
-                RedUnit::Bytes(mean) => context.waiting.bytes as f64 / f64::from(mean.get()),
+            let waiting = match (self.config.rules, self.config.unit) {
+                (RedRules::Ns2, RedUnit::Packets) => context.waiting.packets as f64,
+                (RedRules::Ns2, RedUnit::Bytes(mean))
+                | (RedRules::Linux { packet_bytes: mean }, _) => {
+                    context.waiting.bytes as f64 / f64::from(mean.get())
+                }
             };
             self.average = keep * self.average + self.config.weight * waiting;
         }
@@ -101,7 +164,8 @@ impl<D: RandomSource> Red<D> {
 
     /// Drop probability at the current average, without the count since the last drop: `p_b`.
     fn base_drop_probability(&self) -> f64 {
-        let RedConfig { min_threshold, max_threshold, max_probability, .. } = self.config;
+        let RedConfig { min_threshold, max_threshold, .. } = self.config;
+        let max_probability = self.max_probability;
         if self.average < max_threshold {
             max_probability * (self.average - min_threshold) / (max_threshold - min_threshold)
         } else if self.config.gentle {
@@ -118,7 +182,8 @@ impl<D: RandomSource> Red<D> {
             RedUnit::Bytes(mean) => f64::from(context.bytes) / f64::from(mean.get()),
         };
         self.count += length;
-        if self.average < self.config.min_threshold || context.waiting.packets < 2 {
+        let wait = self.config.rules == RedRules::Ns2;
+        if self.average < self.config.min_threshold || (wait && context.waiting.packets < 2) {
             self.above = false;
             return false;
         }
@@ -127,7 +192,7 @@ impl<D: RandomSource> Red<D> {
             self.count = length;
             return false;
         }
-        let probability = uniformised_probability(self.base_drop_probability(), self.count);
+        let probability = uniformised_probability(self.base_drop_probability(), self.count, wait);
         let scaled = if probability < 1.0 { probability * length } else { probability };
         let signals = self.draws.draw_chance(scaled);
         if signals {
@@ -137,15 +202,16 @@ impl<D: RandomSource> Red<D> {
     }
 }
 
-/// Drop probability of packet number `count` since the last drop, as ns-2's `modify_p` with
-/// `wait_`: 0 for the first `1 / p` packets, and then such that the position of the drop is
-/// uniformly distributed over the next `1 / p` packets.
-fn uniformised_probability(p: f64, count: f64) -> f64 {
+/// Drop probability of packet number `count` since the last drop, as ns-2's `modify_p`: such that
+/// the position of the drop is uniformly distributed over `1 / p` packets. With `wait_`, these
+/// packets follow `1 / p` others with a probability of 0.
+fn uniformised_probability(p: f64, count: f64, wait: bool) -> f64 {
     let expected = count * p;
-    if expected < 1.0 {
+    let latest = if wait { 2.0 } else { 1.0 };
+    if wait && expected < 1.0 {
         0.0
-    } else if expected < 2.0 {
-        (p / (2.0 - expected)).min(1.0)
+    } else if expected < latest {
+        (p / (latest - expected)).min(1.0)
     } else {
         1.0
     }
@@ -161,6 +227,9 @@ impl<D: RandomSource> AdmissionRule for Red<D> {
         context: &ArrivalContext,
         probe: &mut impl QueueProbe<T>,
     ) -> AdmitDecision {
+        if self.config.adaptive {
+            self.adapt_probability(now, context.idle_since);
+        }
         self.update_average(now, context);
         probe.on_average_updated(self.average);
         if !self.drops_early(context) {
@@ -179,8 +248,10 @@ impl<D: RandomSource> AdmissionRule for Red<D> {
         self.count = 0.0;
     }
 
-    fn reset(&mut self, _now: Nanos) {
+    fn reset(&mut self, now: Nanos) {
         self.average = 0.0;
+        self.max_probability = self.config.max_probability;
+        self.next_adaptation = now + ADAPTATION_INTERVAL;
         self.count = 0.0;
         self.above = false;
     }

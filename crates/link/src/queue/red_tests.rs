@@ -34,6 +34,8 @@ fn config() -> RedConfig {
         max_probability: 0.1,
         weight: 0.002,
         gentle: true,
+        adaptive: false,
+        rules: RedRules::Ns2,
         packets_per_second: 1e6,
         unit: RedUnit::Packets,
         ecn: false,
@@ -59,21 +61,72 @@ fn red_1993_probability_rises_to_max_p_and_then_gently_to_one() {
     assert!(near(at_average(abrupt, 15.0), 1.0));
 }
 
+/// `max_p` at the arrival of a packet, `seconds` after the start, while `average` is constant.
+fn adapted(average: f64, seconds: u64, idle_since: Option<Nanos>) -> f64 {
+    let mut red = Red::new(RedConfig { adaptive: true, ..config() }, RandomStream::from_seed(1));
+    red.average = average;
+    red.adapt_probability(seconds * SECOND, idle_since);
+    red.max_probability
+}
+
 #[test]
-fn ns2_gaps_between_drops_are_uniform_from_1_to_2_over_p() {
-    // p = 1/50: gaps of 50, 51, ..., 99 packets are equally likely.
-    let mut gaps = Vec::new();
-    let mut stream = RandomStream::from_seed(7);
-    for _ in 0..200_000 {
-        let mut count = 1;
-        while !stream.draw_chance(uniformised_probability(0.02, f64::from(count))) {
-            count += 1;
-        }
-        gaps.push(count);
+fn adaptive_red_2001_keeps_the_average_in_the_middle_fifth() {
+    let near = |a: f64, b: f64| (a - b).abs() < 1e-12;
+    // Between 9 and 11, the probability stays.
+    assert!(near(adapted(10.0, 60, None), 0.1));
+    // Above, it rises by 0.01 each half second until it exceeds one half.
+    assert!(near(adapted(12.0, 1, None), 0.12));
+    assert!((0.5..=0.511).contains(&adapted(12.0, 60, None)));
+    // Below, it falls by a tenth until it is below 0.01.
+    assert!(near(adapted(8.0, 1, None), 0.081));
+    assert!((0.009..0.01).contains(&adapted(8.0, 60, None)));
+    // A small probability rises by a quarter.
+    let small = RedConfig { adaptive: true, max_probability: 0.02, ..config() };
+    let mut red = Red::new(small, RandomStream::from_seed(1));
+    red.average = 12.0;
+    red.adapt_probability(SECOND / 2, None);
+    assert!(near(red.max_probability, 0.025));
+    // The average of an idle link decays.
+    assert!(near(adapted(12.0, 2, Some(SECOND)), 0.12 * 0.9 * 0.9));
+}
+
+#[test]
+fn linux_averages_bytes() {
+    let packet_bytes = NonZeroU32::new(1500).unwrap();
+    let bursts = Backlog { packets: 2, bytes: 30_000 };
+    for (rules, expected) in [(RedRules::Ns2, 2.0), (RedRules::Linux { packet_bytes }, 20.0)] {
+        let mut red =
+            Red::new(RedConfig { rules, weight: 1.0, ..config() }, RandomStream::from_seed(1));
+        let context = ArrivalContext {
+            bytes: 15_000,
+            ecn: Ecn::NotEct,
+            waiting: bursts,
+            idle_since: None,
+            has_room: true,
+        };
+        red.update_average(0, &context);
+        assert!((red.average - expected).abs() < 1e-12);
     }
-    assert_eq!((gaps.iter().min(), gaps.iter().max()), (Some(&50), Some(&99)));
-    let share = |gap| gaps.iter().filter(|g| **g == gap).count() as f64 / gaps.len() as f64;
-    assert!((50..100).all(|gap| (share(gap) - 0.02).abs() < 0.0015));
+}
+
+#[test]
+fn gaps_between_drops_are_uniform() {
+    // p = 1/50: with `wait_` gaps of 50, 51, ..., 99 packets are equally likely, else of 1 to 49.
+    for (wait, least, most) in [(true, 50, 99), (false, 1, 49)] {
+        let mut gaps = Vec::new();
+        let mut stream = RandomStream::from_seed(7);
+        for _ in 0..200_000 {
+            let mut count = 1;
+            while !stream.draw_chance(uniformised_probability(0.02, f64::from(count), wait)) {
+                count += 1;
+            }
+            gaps.push(count);
+        }
+        assert_eq!((gaps.iter().min(), gaps.iter().max()), (Some(&least), Some(&most)));
+        let share = |gap| gaps.iter().filter(|g| **g == gap).count() as f64 / gaps.len() as f64;
+        let equal = 1.0 / f64::from(most - least + 1);
+        assert!((least..=most).all(|gap| (share(gap) - equal).abs() < 0.0015));
+    }
 }
 
 /// Averages after arrivals at `times`; each packet takes `TIME` to transmit.

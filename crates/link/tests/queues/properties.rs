@@ -7,8 +7,8 @@ use tcpcast_link::link::{Link, OfferOutcome, QueueingLink};
 use tcpcast_link::queue::{
     AnyQueue, Backlog, BufferAssignment, BufferLimits, CakeConfig, CodelConfig, CodelRules,
     DropPolicy, DropReason, DrrConfig, DualPi2Config, FqCodelConfig, HeadOfLine, InServicePolicy,
-    Isolation, PieConfig, PieRules, QueueConfig, QueueDiscipline, QueueProbe, RedConfig, RedUnit,
-    TieBreakRule, Tins,
+    Isolation, PieConfig, PieRules, QueueConfig, QueueDiscipline, QueueProbe, RedConfig, RedRules,
+    RedUnit, TieBreakRule, Tins,
 };
 use tcpcast_link::random::RandomStream;
 use tcpcast_link::transmit::ConstantRate;
@@ -65,6 +65,8 @@ fn config() -> impl Strategy<Value = QueueConfig> {
         max_probability: 0.2,
         weight: 0.1,
         gentle: true,
+        adaptive: true,
+        rules: RedRules::Linux { packet_bytes: NonZeroU32::MIN.saturating_add(1499) },
         packets_per_second: 1e3,
         unit: RedUnit::Packets,
         ecn: true,

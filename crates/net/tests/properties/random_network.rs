@@ -6,7 +6,7 @@ use std::num::{NonZeroU32, NonZeroU64};
 use tcpcast_link::loss::{LinkLossConfig, LinkLossState, LossModel, LossPlace};
 use tcpcast_link::queue::{
     BufferAssignment, BufferLimits, CodelConfig, DropPolicy, DrrConfig, FqCodelConfig, HeadOfLine,
-    InServicePolicy, PieConfig, QueueConfig, RedConfig, RedUnit, TieBreakRule,
+    InServicePolicy, PieConfig, QueueConfig, RedConfig, RedRules, RedUnit, TieBreakRule,
 };
 use tcpcast_link::random::{RandomSource, RandomStream};
 use tcpcast_link::remark::{EcnRemark, EcnRemarkConfig};
@@ -89,6 +89,8 @@ fn queue() -> impl Strategy<Value = QueueConfig> {
         max_probability: 0.2,
         weight: 0.1,
         gentle: true,
+        adaptive: true,
+        rules: RedRules::Linux { packet_bytes: NonZeroU32::MIN.saturating_add(1499) },
         packets_per_second: 5.0,
         unit: RedUnit::Packets,
         ecn: true,

@@ -106,6 +106,10 @@ def _red_config(scenario: Scenario, link: Link) -> Config:
         "max_probability": red.max_probability,
         "weight": red.weight,
         "gentle": red.gentle,
+        "adaptive": red.adaptive,
+        "rules": {"linux": {"packet_bytes": scenario.network.packet_bytes}}
+        if red.rules == "linux"
+        else "ns2",
         "packets_per_second": red.packets_per_second,
         "ecn": may_mark_packets(scenario, link),
     }
