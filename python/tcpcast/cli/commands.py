@@ -172,7 +172,7 @@ COMPARE = Command(
             "file",
             "B|FILE",
             "Scenario B, or the keys in which it differs from A, such as "
-            "'tcp.initial_window=32'; or the file, which may be compressed.",
+            "'tcp.initial_window=32 tcp.pacing=fq'; or the file, which may be compressed.",
         ),
         Option("metric", "METRIC", "Metric of the verdict on two scenarios."),
         Option(
