@@ -579,16 +579,18 @@ impl<T: Copy> Network<T> {
         burst: &Packet<InTransit<T>>,
         observer: &mut impl NetworkObserver<T>,
     ) -> bool {
+        observer.split_burst(&burst.token.payload, burst.bytes, &mut self.parts);
+        if self.parts.is_empty() {
+            return false;
+        }
         let mut parts = std::mem::take(&mut self.parts);
-        observer.split_burst(&burst.token.payload, burst.bytes, &mut parts);
-        let is_burst = !parts.is_empty();
         for (payload, bytes) in parts.drain(..) {
             let token = InTransit { payload, ..burst.token };
             let mut packet = Packet { token, bytes, ..*burst };
             self.enter_link_whole(time, at, &mut packet, observer);
         }
         self.parts = parts;
-        is_burst
+        true
     }
 
     /// Processes a packet that enters a link with events at `time`.

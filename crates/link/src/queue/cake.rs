@@ -357,9 +357,11 @@ impl Tin {
 
     /// Number of queues with a backlog of the host that has more of them, at least 1.
     fn host_load(&self, index: u32) -> u32 {
-        let tables = self.hosts.iter().zip(self.queues[index as usize].hosts);
-        let loads = tables.map(|(table, host)| table.bulk_queues.get(host as usize).copied());
-        loads.flatten().max().unwrap_or(0).clamp(1, QUEUES)
+        let [source, destination] = self.queues[index as usize].hosts;
+        let load = |side: usize, host: u32| {
+            self.hosts[side].bulk_queues.get(host as usize).copied().unwrap_or(0)
+        };
+        load(0, source).max(load(1, destination)).clamp(1, QUEUES)
     }
 
     /// Bytes per turn of a queue in units of 2^-16: a host divides the quantum among its queues.
@@ -370,21 +372,19 @@ impl Tin {
         }
     }
 
-    /// Returns the queue for a packet: the queue in use by its flow, else a free one of its set,
-    /// else the first of the set.
-    fn queue_of(&mut self, tag: u32, hosts: [Option<u32>; 2]) -> u32 {
+    /// Returns the queue for a packet: the queue of its flow, else a free one of its set, else the
+    /// first of the set. `hosts` are those of the packet that share the link equally.
+    fn queue_of(&mut self, tag: u32, hosts: impl FnOnce() -> [Option<u32>; 2]) -> u32 {
         let bucket = tag % QUEUES;
-        // A flow with packets has a queue, usually in its first bucket.
+        // The queue of a flow is usually in its first bucket, and keeps its hosts while it is empty.
         let first = self.index_by_bucket.get(bucket as usize).copied().unwrap_or(NO_INDEX);
-        let is_listed =
-            |queue: &FlowQueue| queue.tag == tag && queue.rotation != Rotation::Unlisted;
-        if self.queues.get(first as usize).is_some_and(is_listed) {
+        if self.queues.get(first as usize).is_some_and(|queue| queue.tag == tag) {
             return first;
         }
-        self.find_queue(bucket, tag, hosts)
+        self.find_queue(bucket, tag, hosts())
     }
 
-    /// As [`Tin::queue_of`], for a flow whose queue is not in the rotation or not in its bucket.
+    /// As [`Tin::queue_of`], for a flow without a queue or whose queue is not in its first bucket.
     #[inline(never)]
     fn find_queue(&mut self, bucket: u32, tag: u32, hosts: [Option<u32>; 2]) -> u32 {
         self.index_by_bucket.resize(QUEUES as usize, NO_INDEX);
@@ -396,11 +396,16 @@ impl Tin {
         let unused = |bucket: &u32| {
             existing(bucket).is_none_or(|queue| queue.rotation == Rotation::Unlisted)
         };
-        let chosen = buckets.clone().find(of_flow).or_else(|| buckets.clone().find(unused));
-        let chosen = chosen.unwrap_or(bucket);
-        let mut index = self.index_by_bucket[chosen as usize];
-        if index == NO_INDEX {
-            index = self.queues.len() as u32;
+        if let Some(bucket) = buckets.clone().find(of_flow) {
+            return self.index_by_bucket[bucket as usize];
+        }
+        let chosen = buckets.clone().find(unused).unwrap_or(bucket);
+        let mut find =
+            |side: usize| hosts[side].map_or(NO_INDEX, |host| self.hosts[side].index_of(host));
+        let hosts = [find(0), find(1)];
+        let index = self.index_by_bucket[chosen as usize];
+        let Some(queue) = self.queues.get_mut(index as usize) else {
+            let index = self.queues.len() as u32;
             self.index_by_bucket[chosen as usize] = index;
             self.queues.push(FlowQueue {
                 chain: PacketList::EMPTY,
@@ -409,25 +414,20 @@ impl Tin {
                 control: Cobalt::default(),
                 tag,
                 rotation: Rotation::Unlisted,
-                hosts: [NO_INDEX; 2],
+                hosts,
                 before: NO_INDEX,
                 after: NO_INDEX,
             });
+            return index;
+        };
+        if queue.rotation == Rotation::Bulk {
+            self.change_bulk_count(index, -1);
+            self.queues[index as usize].hosts = hosts;
+            self.change_bulk_count(index, 1);
+        } else {
+            queue.hosts = hosts;
         }
-        let FlowQueue { tag: last_tag, rotation, .. } = self.queues[index as usize];
-        if last_tag != tag || rotation == Rotation::Unlisted {
-            let is_bulk = rotation == Rotation::Bulk;
-            if is_bulk {
-                self.change_bulk_count(index, -1);
-            }
-            let mut find =
-                |side: usize| hosts[side].map_or(NO_INDEX, |host| self.hosts[side].index_of(host));
-            let queue = &mut self.queues[index as usize];
-            (queue.tag, queue.hosts) = (tag, [find(0), find(1)]);
-            if is_bulk {
-                self.change_bulk_count(index, 1);
-            }
-        }
+        self.queues[index as usize].tag = tag;
         index
     }
 
@@ -456,7 +456,9 @@ impl Tin {
     /// The queue whose turn it is, and its list. Queues that decay come first in the first turn of a
     /// packet, and last in others.
     fn next_queue(&self, is_first_turn: bool) -> Option<(ListName, u32)> {
-        let [new, old, decaying] = [0, 1, 2].map(|list: usize| self.lists[list].first);
+        let first = |list: ListName| self.lists[list as usize].first;
+        let [new, old, decaying] =
+            [first(ListName::New), first(ListName::Old), first(ListName::Decaying)];
         if decaying != NO_INDEX && (is_first_turn || new == NO_INDEX && old == NO_INDEX) {
             Some((ListName::Decaying, decaying))
         } else if new != NO_INDEX {
@@ -695,33 +697,32 @@ impl<T: Copy> Cake<T> {
         self.next_release > now && self.next_failsafe > now
     }
 
-    /// Chooses the tin to serve, if any has packets.
-    fn choose_tin(&mut self, now: Nanos) -> Option<usize> {
-        if let [tin] = &self.tins[..] {
+    /// Chooses the tin to serve. A packet waits, so a tin has queues to serve.
+    fn choose_tin(&mut self, now: Nanos) -> usize {
+        if self.tins.len() == 1 {
             // The deficit of a single tin decides nothing.
-            return tin.has_queues_to_serve().then_some(0);
-        }
-        if !self.tins.iter().any(Tin::has_queues_to_serve) {
-            return None;
+            return 0;
         }
         if self.byte_time.is_some() {
             // The last tin that is within its rate, or the one that will be first.
             let waits = |tin: &Tin| tin.next_within_rate.saturating_sub(now);
-            let served = (0..self.tins.len()).filter(|tin| self.tins[*tin].has_queues_to_serve());
-            self.tin = served.rev().min_by_key(|tin| waits(&self.tins[*tin]))?;
-        } else {
-            while self.tins[self.tin].deficit < 0 || !self.tins[self.tin].has_queues_to_serve() {
-                let tin = &mut self.tins[self.tin];
-                if tin.deficit <= 0 {
-                    tin.deficit += tin.weight;
-                }
-                self.tin += 1;
-                if self.tin == self.tins.len() {
-                    self.tin = 0;
-                }
-            }
+            let served = self.tins.iter().enumerate().filter(|(_, tin)| tin.has_queues_to_serve());
+            let chosen = served.rev().min_by_key(|(_, tin)| waits(tin));
+            self.tin = chosen.map_or(0, |(number, _)| number);
+            return self.tin;
         }
-        Some(self.tin)
+        let mut number = self.tin;
+        loop {
+            let tin = &mut self.tins[number];
+            if tin.deficit >= 0 && tin.has_queues_to_serve() {
+                self.tin = number;
+                return number;
+            }
+            if tin.deficit <= 0 {
+                tin.deficit += tin.weight;
+            }
+            number = if number + 1 == self.tins.len() { 0 } else { number + 1 };
+        }
     }
 }
 
@@ -733,12 +734,16 @@ impl<T: Copy> QueueDiscipline<T> for Cake<T> {
         probe: &mut impl QueueProbe<T>,
     ) -> EnqueueOutcome {
         let packet = packet.with_arrival_time(now);
-        let number = self.tin_of(probe.dscp_of(&packet));
-        let isolation = self.config.isolation;
-        let hosts = probe.hosts_of(&packet);
+        let number = match &self.tins[..] {
+            [_] => 0,
+            _ => self.tin_of(probe.dscp_of(&packet)),
+        };
         let hash = |value: u64| mix_bits(value ^ self.perturbation) as u32;
-        let host_hash = |side: usize| hash(u64::from(hosts[side]) | (1 + side as u64) << 32);
-        let tag = match isolation {
+        let host_hash = |side: usize| {
+            let host = probe.hosts_of(&packet)[side];
+            hash(u64::from(host) | (1 + side as u64) << 32)
+        };
+        let tag = match self.config.isolation {
             Isolation::Flowblind => 0,
             Isolation::Srchost => host_hash(0),
             Isolation::Dsthost => host_hash(1),
@@ -746,10 +751,13 @@ impl<T: Copy> QueueDiscipline<T> for Cake<T> {
             _ => hash(u64::from(packet.flow)),
         };
         let [by_source, by_destination] = self.shares;
-        let counted = [by_source.then_some(hosts[0]), by_destination.then_some(hosts[1])];
+        let counted_hosts = || {
+            let [source, destination] = probe.hosts_of(&packet);
+            [by_source.then_some(source), by_destination.then_some(destination)]
+        };
         let was_empty = self.occupancy.waiting.packets == 0;
         let tin = &mut self.tins[number];
-        let index = tin.queue_of(tag, counted);
+        let index = tin.queue_of(tag, counted_hosts);
         if tin.packets == 0 {
             tin.next_within_rate = tin.next_within_rate.max(now);
             if was_empty && self.next_release < now {
@@ -782,7 +790,7 @@ impl<T: Copy> QueueDiscipline<T> for Cake<T> {
         self.occupancy.set_transmitter_idle();
         let mut is_first_turn = true;
         while self.occupancy.waiting.packets > 0 && !self.is_held(now) {
-            let number = self.choose_tin(now)?;
+            let number = self.choose_tin(now);
             // Turns of one tin, until a packet leaves or a queue is empty.
             loop {
                 let tin = &mut self.tins[number];

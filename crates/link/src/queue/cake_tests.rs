@@ -310,7 +310,7 @@ fn full_memory_drops_from_the_longest_queue() {
 fn flows_of_a_set_have_separate_queues() {
     let mut tin = Tin::new(&shaped(), 1, 1);
     let index_of = |tin: &mut Tin, tag| {
-        let index = tin.queue_of(tag, [None; 2]);
+        let index = tin.queue_of(tag, || [None; 2]);
         tin.queues[index as usize].rotation = Rotation::Sparse;
         index
     };
