@@ -24,7 +24,7 @@ from tcpcast.scenario.loss import Bernoulli
 from tcpcast.verdict import run_findings
 from verdict_numbers import wrong_numbers
 
-NOT_SHARES = frozenset({"offered_load", "rpm"})
+NOT_SHARES = frozenset({"fair_share", "offered_load", "rpm"})
 """Metrics with unit 1 that may exceed 1."""
 
 ROUNDING = 1e-9

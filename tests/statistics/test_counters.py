@@ -45,7 +45,8 @@ def test_rows_of_metrics_have_kinds_of_traffic() -> None:
         assert kinds <= set(TRAFFIC_KINDS), name
         assert row.has_precision or not row.precision_of, name
         # Percentiles and losses of messages are no ratios of counters.
-        assert any(row.ratio_of) or row.class_columns in (None, "", "times"), name
-    # A run cannot stop by the precision of percentiles and stalls.
-    without = set(WAITING_METRICS)
+        is_ratio = any(row.ratio_of) or row.is_index
+        assert is_ratio or row.class_columns in (None, "", "times"), name
+    # A run cannot stop by the precision of percentiles, stalls, shares and convergence.
+    without = {*WAITING_METRICS, "fair_share", "convergence_time_s"}
     assert all(METRICS[name].has_precision for name in HEADLINE_METRICS if name not in without)

@@ -63,7 +63,8 @@ def estimate_fair_share(
     least = min(bulk, key=lambda place: float(rates[place].sum()) / groups[place].count)
     chosen = least if index is None else index
     count = groups[chosen].count
-    return units.ratio(rates[chosen] / count, mean, maximum=flows / count)
+    maximum = 1.0 if index is None else flows / count
+    return units.ratio(rates[chosen] / count, mean, maximum=maximum)
 
 
 def _rate_parts(units: BatchCounters, index: int, group: Population) -> Floats:
