@@ -716,7 +716,11 @@ impl<T: Copy> Network<T> {
         }
     }
 
+    #[inline(always)]
     fn process_dropped_packets(&mut self, observer: &mut impl NetworkObserver<T>) {
+        if self.dropped.is_empty() {
+            return;
+        }
         let mut dropped = std::mem::take(&mut self.dropped);
         for (time, mut packet, cause) in dropped.drain(..) {
             let link = self.hops[packet.token.hop as usize].link;

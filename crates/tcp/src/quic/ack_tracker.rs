@@ -1,6 +1,6 @@
 //! Received packet numbers of a space, and when to acknowledge them: RFC 9000, section 13.2.
 
-use super::datagram::{QuicPacket, Space};
+use super::datagram::{QuicPacket, Space, ack_frame_bytes, older_ranges_bytes};
 use super::ranges::RangeSet;
 use super::rules::QuicRules;
 use tcpcast_link::time::{NEVER, Nanos};
@@ -12,6 +12,9 @@ const MAX_RANGES: usize = 64;
 #[derive(Clone, Debug)]
 pub(super) struct AckTracker {
     received: RangeSet,
+    /// Number of ranges of the last ACK frame, and bytes of all except the newest one, as long as
+    /// packets only extend the newest one.
+    older: Option<(usize, u32)>,
     largest_at: Nanos,
     largest_eliciting: Option<u64>,
     /// Ack-eliciting packets since the last acknowledgement.
@@ -25,6 +28,7 @@ impl AckTracker {
     pub fn new() -> Self {
         Self {
             received: RangeSet::default(),
+            older: None,
             largest_at: 0,
             largest_eliciting: None,
             eliciting: 0,
@@ -55,7 +59,10 @@ impl AckTracker {
         if !self.received.insert(number, number + 1) {
             return false;
         }
-        self.received.keep_highest(MAX_RANGES);
+        if number != before {
+            self.older = None;
+            self.received.keep_highest(MAX_RANGES);
+        }
         if number >= before {
             self.largest_at = now;
         }
@@ -116,12 +123,21 @@ impl AckTracker {
         (self.is_due, self.eliciting, self.deadline) = (false, 0, NEVER);
     }
 
-    /// Highest ranges that an ACK frame reports, in descending order, in at most `max` bytes.
+    /// Writes an ACK frame of the highest ranges, in at most `max` bytes.
     #[inline]
     pub fn write_ack(&mut self, now: Nanos, max: u32, packet: &mut QuicPacket) {
         // A range takes at most 12 bytes with its gap; most take 2.
-        let ranges = self.received.ranges().len().min((max as usize / 4).max(1));
-        packet.acked.extend(self.received.ranges().iter().rev().take(ranges));
+        let ranges = self.received.ranges();
+        let ranges = &ranges[ranges.len().saturating_sub((max as usize / 4).max(1))..];
+        if let Some(newest) = ranges.last() {
+            let older = match self.older {
+                Some((count, bytes)) if count == ranges.len() => bytes,
+                _ => older_ranges_bytes(ranges),
+            };
+            self.older = Some((ranges.len(), older));
+            packet.ack_bytes = ack_frame_bytes(ranges.len(), *newest, older);
+        }
+        packet.acked.extend_from_slice(ranges);
         packet.ack_delay = now - self.largest_at;
         packet.ce_count = self.ce_count;
         (self.is_due, self.eliciting, self.deadline) = (false, 0, NEVER);
@@ -130,6 +146,7 @@ impl AckTracker {
     /// The other end has received an acknowledgement of packets up to `largest`: RFC 9000, section
     /// 13.2.4.
     pub fn on_ack_acknowledged(&mut self, largest: u64) {
+        self.older = None;
         self.received.remove_below(largest);
     }
 }
@@ -162,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_report_highest_ranges_first_and_forget_acknowledged_ones() {
+    fn frames_report_ranges_and_forget_acknowledged_ones() {
         let mut tracker = AckTracker::new();
         for number in [0, 1, 4, 6] {
             tracker.on_packet(1000 + number, &data(number), number == 4, &QuicRules::RFC);
@@ -171,10 +188,32 @@ mod tests {
         let mut packet = QuicPacket::default();
         tracker.write_ack(1500, 100, &mut packet);
         let ranges: Vec<_> = packet.acked.iter().map(|range| (range.start, range.end)).collect();
-        assert_eq!(ranges, [(6, 7), (4, 5), (0, 2)]);
+        assert_eq!(ranges, [(0, 2), (4, 5), (6, 7)]);
         assert_eq!((packet.ack_delay, packet.ce_count), (494, 1));
         tracker.on_ack_acknowledged(4);
         assert_eq!(tracker.received.ranges().len(), 2);
+    }
+
+    #[test]
+    fn length_of_frames_follows_every_change_of_ranges() {
+        let mut tracker = AckTracker::new();
+        for step in 0..400 {
+            // Every seventh packet is lost, and every 21st arrives late.
+            let number = if step % 21 == 20 { step - 6 } else { step };
+            if step % 7 != 0 || step % 21 == 20 {
+                tracker.on_packet(step, &data(number), false, &QuicRules::RFC);
+            }
+            if step % 100 == 99 {
+                tracker.on_ack_acknowledged(step / 2);
+            }
+            for max in [40, 1200] {
+                let mut packet = QuicPacket::default();
+                tracker.write_ack(step, max, &mut packet);
+                let Some(newest) = packet.acked.last() else { continue };
+                let older = older_ranges_bytes(&packet.acked);
+                assert_eq!(packet.ack_bytes, ack_frame_bytes(packet.acked.len(), *newest, older));
+            }
+        }
     }
 
     #[test]

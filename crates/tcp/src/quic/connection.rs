@@ -4,7 +4,7 @@ use super::ack_tracker::AckTracker;
 use super::congestion::QuicCongestion;
 use super::datagram::{
     CRYPTO_HEADER, Chunk, Datagram, MIN_DATAGRAM, QuicPacket, STREAM_HEADER, STREAM_OVERHEAD,
-    Space, ack_frame_bytes, header_bytes,
+    Space, header_bytes,
 };
 use super::handshake::{HandshakeBytes, HandshakeState};
 use super::recovery::{ProbeTimeouts, QuicRtt, SpaceRecovery};
@@ -371,12 +371,12 @@ impl QuicConnection {
     fn on_ack(&mut self, now: Nanos, packet: &QuicPacket, result: &mut Received) {
         let space = packet.space;
         let state = &mut self.spaces[space as usize];
-        let Some(largest) = packet.acked.first().map(|range| range.end - 1) else { return };
+        let Some(largest) = packet.acked.last().map(|range| range.end - 1) else { return };
         let first_in_flight = state.sent.first_number();
         let mut delivered = self.congestion.begin_ack(state.sent.next_number());
         let was_recovering = self.congestion.is_in_recovery();
         let mut largest_sent_at = None;
-        for range in &packet.acked {
+        for range in packet.acked.iter().rev() {
             if range.end <= first_in_flight {
                 break;
             }
@@ -667,7 +667,7 @@ impl QuicConnection {
         let mut room = max.saturating_sub(header_bytes(space, zero_rtt));
         if acks || (!zero_rtt && self.acks[index].is_waiting()) {
             self.acks[index].write_ack(now, room, packet);
-            room = room.saturating_sub(ack_frame_bytes(&packet.acked));
+            room = room.saturating_sub(packet.ack_bytes);
         }
         let mut sent = Sent::default();
         if sends_frames {
@@ -722,8 +722,7 @@ impl QuicConnection {
                 packet.max_data = Some(self.announced);
             }
             let other = packet.bytes() - header_bytes(space, packet.zero_rtt);
-            let acked = ack_frame_bytes(&packet.acked);
-            let left = room.saturating_sub(other - acked).saturating_sub(STREAM_HEADER);
+            let left = room.saturating_sub(other - packet.ack_bytes).saturating_sub(STREAM_HEADER);
             if let Some(next) = self.stream.take_chunk(left.min(self.mss)) {
                 let ChunkToSend { chunk, number, is_retransmission } = next;
                 packet.stream = Some(chunk);

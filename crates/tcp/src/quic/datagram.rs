@@ -68,8 +68,10 @@ pub struct QuicPacket {
     pub number: u64,
     /// Whether 0-RTT keys protect the packet.
     pub zero_rtt: bool,
-    /// ACK frame: acknowledged ranges in descending order; none if empty.
+    /// ACK frame: acknowledged ranges in ascending order; none if empty.
     pub acked: Vec<SackBlock>,
+    /// Bytes of the ACK frame.
+    pub ack_bytes: u32,
     /// Delay of the acknowledgement of the largest number.
     pub ack_delay: Nanos,
     /// Packets with a congestion mark so far: ECN-CE count of the ACK frame.
@@ -101,6 +103,7 @@ impl Clone for QuicPacket {
         self.zero_rtt = other.zero_rtt;
         self.acked.clear();
         self.acked.extend_from_slice(&other.acked);
+        self.ack_bytes = other.ack_bytes;
         self.ack_delay = other.ack_delay;
         self.ce_count = other.ce_count;
         self.crypto = other.crypto;
@@ -117,6 +120,7 @@ impl QuicPacket {
     pub(super) fn reset(&mut self, space: Space, number: u64, zero_rtt: bool) {
         (self.space, self.number, self.zero_rtt) = (space, number, zero_rtt);
         self.acked.clear();
+        self.ack_bytes = 0;
         (self.crypto, self.stream, self.max_data) = (None, None, None);
         (self.handshake_done, self.ping) = (false, false);
     }
@@ -136,12 +140,9 @@ impl QuicPacket {
     #[inline]
     #[must_use]
     pub fn bytes(&self) -> u32 {
-        let mut bytes = self.header_bytes();
+        let mut bytes = self.header_bytes() + self.ack_bytes;
         if let Some(stream) = self.stream {
             bytes += STREAM_HEADER + stream.len;
-        }
-        if !self.acked.is_empty() {
-            bytes += ack_frame_bytes(&self.acked);
         }
         bytes += self.crypto.map_or(0, |crypto| CRYPTO_HEADER + crypto.len);
         bytes += self.max_data.map_or(0, |limit| 2 + varint_bytes(limit));
@@ -177,14 +178,21 @@ fn varint_bytes(value: u64) -> u32 {
     }
 }
 
-/// Bytes of an ACK frame with a delay of 2 bytes: RFC 9000, section 19.3.
+/// Bytes of an ACK frame with a delay of 2 bytes: RFC 9000, section 19.3. `older` are the bytes of
+/// all ranges except the newest one.
 #[inline]
-pub(super) fn ack_frame_bytes(acked: &[SackBlock]) -> u32 {
-    let Some(first) = acked.first() else { return 0 };
-    let fixed = 1 + varint_bytes(first.end - 1) + 2 + varint_bytes(acked.len() as u64 - 1);
-    let ranges: u32 = acked.iter().map(|range| varint_bytes(range.end - range.start - 1)).sum();
-    let gap = |pair: &[SackBlock]| varint_bytes(pair[0].start - pair[1].end - 1);
-    fixed + ranges + acked.windows(2).map(gap).sum::<u32>()
+pub(super) fn ack_frame_bytes(ranges: usize, newest: SackBlock, older: u32) -> u32 {
+    let numbers = varint_bytes(newest.end - 1) + varint_bytes(ranges as u64 - 1);
+    1 + 2 + numbers + varint_bytes(newest.end - newest.start - 1) + older
+}
+
+/// Bytes of the ranges of an ACK frame below the last one, with the gaps above them.
+pub(super) fn older_ranges_bytes(ranges: &[SackBlock]) -> u32 {
+    let bytes = |pair: &[SackBlock]| {
+        let length = pair[0].end - pair[0].start;
+        varint_bytes(length - 1) + varint_bytes(pair[1].start - pair[0].end - 1)
+    };
+    ranges.windows(2).map(bytes).sum()
 }
 
 /// A UDP datagram: one packet, except during the handshake.
@@ -246,9 +254,11 @@ mod tests {
         assert_eq!(packet.bytes(), 1200);
         assert_eq!(UDP_HEADER_BYTES + STREAM_OVERHEAD, 63);
         // Type, largest 99, delay, no more ranges, first range of 100 packets.
-        let ack = |acked: &[SackBlock]| ack_frame_bytes(acked);
+        let ack = |acked: &[SackBlock]| {
+            ack_frame_bytes(acked.len(), acked[acked.len() - 1], older_ranges_bytes(acked))
+        };
         assert_eq!(ack(&[SackBlock { start: 0, end: 100 }]), 1 + 2 + 2 + 1 + 2);
-        let two = [SackBlock { start: 90, end: 100 }, SackBlock { start: 0, end: 80 }];
+        let two = [SackBlock { start: 0, end: 80 }, SackBlock { start: 90, end: 100 }];
         assert_eq!(ack(&two), 1 + 2 + 2 + 1 + 1 + 1 + 2);
         let initial = QuicPacket {
             space: Space::Initial,

@@ -29,7 +29,7 @@ impl SentPacket {
             crypto: packet.crypto,
             has_max_data: packet.max_data.is_some(),
             has_handshake_done: packet.handshake_done,
-            acknowledges: packet.acked.first().map(|range| range.end - 1),
+            acknowledges: packet.acked.last().map(|range| range.end - 1),
         }
     }
 

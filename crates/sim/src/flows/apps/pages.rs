@@ -363,9 +363,10 @@ impl FlowSimulation {
         take_received(parts, received, endpoint.received_end(tcp), |object, bytes| {
             news.push((object, bytes));
         });
+        let mut has_found_objects = false;
         for (object, bytes) in news.drain(..) {
             if end == CLIENT {
-                self.on_object_data(first, flow, object, bytes);
+                has_found_objects |= self.on_object_data(first, flow, object, bytes);
                 continue;
             }
             let Some((traffic, app)) = self.page_of(first) else { break };
@@ -390,22 +391,25 @@ impl FlowSimulation {
         if end == SERVER {
             self.write_answers(flow);
         } else {
-            self.request_due_objects(first);
+            if has_found_objects {
+                self.request_due_objects(first);
+            }
             self.finish_page_if_complete(first);
         }
     }
 
-    /// The browser has received bytes of an object.
-    fn on_object_data(&mut self, first: usize, flow: usize, object: u32, bytes: u64) {
+    /// The browser has received bytes of an object; returns whether it has found further objects.
+    fn on_object_data(&mut self, first: usize, flow: usize, object: u32, bytes: u64) -> bool {
         let now = self.now;
         let class = self.flows[first].record.class();
-        let Some((traffic, app)) = self.page_of(first) else { return };
+        let Some((traffic, app)) = self.page_of(first) else { return false };
         let (page, browser) = (&traffic.pages[app.browser.page], &mut app.browser);
         let progress = &mut browser.objects[object as usize];
         let is_first = progress.received == 0;
         progress.received += bytes;
         let is_complete = progress.received == page.objects[object as usize].bytes;
-        let children = &page.children[object as usize][progress.found as usize..];
+        let found_before = progress.found;
+        let children = &page.children[object as usize][found_before as usize..];
         for child in children {
             let config = &page.objects[*child as usize];
             if config.found_at > progress.received {
@@ -414,6 +418,7 @@ impl FlowSimulation {
             progress.found += 1;
             browser.due.push(Reverse((now + seconds_to_nanos(config.delay_s), *child)));
         }
+        let has_found_objects = progress.found > found_before;
         browser.missing -= u32::from(is_complete);
         let (elapsed, multiplexes) = (now - browser.began, traffic.multiplexes);
         if object == 0 {
@@ -426,11 +431,12 @@ impl FlowSimulation {
             }
         }
         if is_complete && !multiplexes {
-            let Some((traffic, app)) = self.page_of(flow) else { return };
+            let Some((traffic, app)) = self.page_of(flow) else { return has_found_objects };
             app.connection.phase = ConnectionPhase::Free;
             let host = (flow - first) / traffic.connections_per_host.get() as usize;
             self.send_requests_of_host(first, host, flow);
         }
+        has_found_objects
     }
 
     fn finish_page_if_complete(&mut self, first: usize) {
