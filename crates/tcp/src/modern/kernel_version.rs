@@ -2,6 +2,7 @@
 
 use super::buffer_memory::BufferMemory;
 use serde::Deserialize;
+use tcpcast_link::time::{MILLISECOND, NEVER, Nanos};
 
 /// A mainline release, without the corrections of its stable series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -64,6 +65,9 @@ pub struct KernelRules {
     pub counts_loss_probe: bool,
     /// Whether a recovery is undone if nothing was retransmitted: since 6.12 (e37ab7373696).
     pub undoes_without_retransmission: bool,
+    /// Maximum time until an acknowledgement for which a partial chunk waits; half of the RTT also
+    /// limits it. 1 ms since 6.18 (295ce1eb36ae), no limit before.
+    pub max_deferral_for_ack: Nanos,
     /// Receive buffer by default: `tcp_adv_win_scale` until 6.5 (dfa2f0483360), `tcp_rmem` of
     /// 6 MiB until 6.15 (572be9bf9d0d).
     pub receive_memory: BufferMemory,
@@ -77,6 +81,7 @@ impl KernelRules {
         sack_compression_percent: 5,
         counts_loss_probe: true,
         undoes_without_retransmission: true,
+        max_deferral_for_ack: MILLISECOND,
         receive_memory: BufferMemory::LINUX_6_18,
     };
 }
@@ -88,6 +93,7 @@ impl KernelVersion {
         let newest = KernelRules::V6_18;
         let v6_12 = KernelRules {
             hystart: HyStartRule::LateRounds,
+            max_deferral_for_ack: NEVER,
             receive_memory: BufferMemory { max: 6 << 20, ..BufferMemory::LINUX_6_18 },
             ..newest
         };

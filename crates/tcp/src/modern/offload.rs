@@ -1,6 +1,6 @@
 //! Segmentation offload as in Linux. Packets are passed to an interface in chunks of about a
 //! millisecond (`tcp_tso_autosize`). A partial chunk waits for the next acknowledgement if that is
-//! due soon (`tcp_tso_should_defer`). The last packet of a chunk is pushed, so the receiver
+//! due soon (`tcp_tso_should_defer`), which depends on the release. The last packet of a chunk is pushed, so the receiver
 //! acknowledges it as soon as the application has read it.
 
 use super::cc::path_model::{MAX_BURST_BYTES, burst_bytes};
@@ -15,8 +15,7 @@ use tcpcast_link::time::{MILLISECOND, NEVER, Nanos};
 const MIN_CHUNK_PACKETS: u32 = 2;
 /// A chunk of at least 1/3 of the window does not wait: `tcp_tso_win_divisor`.
 const WINDOW_DIVISOR: u32 = 3;
-/// A chunk waits for acknowledgements due within this time, for at most this time after the last
-/// packet.
+/// A chunk waits for at most this time after the last packet.
 const MAX_DEFERRAL: Nanos = MILLISECOND;
 /// Chunks are larger by 64 KiB, halved per 512 µs of the minimum round-trip time:
 /// `tcp_tso_rtt_log`.
@@ -171,7 +170,8 @@ impl Sender {
         }
         let srtt = self.rtt.srtt().unwrap_or(0);
         let due = self.flight.packet(self.flight.first_number()).sent_at + srtt;
-        due <= now + MAX_DEFERRAL.min(srtt / 2) && !self.is_chunk_complete(room, stack)
+        let wait = stack.kernel.max_deferral_for_ack.min(srtt / 2);
+        due <= now + wait && !self.is_chunk_complete(room, stack)
     }
 
     /// Whether the chunk cannot grow beyond `room` packets, because the buffer with the
@@ -196,6 +196,7 @@ pub(super) fn max_packets_per_buffer(stack: &Stack) -> u32 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::kernel_version::KernelVersion;
     use super::super::presets::Preset;
     use super::super::segment::{ArrivingAck, PacketToSend, Timestamps, timestamp_at};
     use super::*;
@@ -282,6 +283,24 @@ mod tests {
             "the window allows all remaining data"
         );
         assert!(ends.should_defer_partial_chunk(RTT, 4, &stack));
+    }
+
+    #[test]
+    fn linux_tcp_tso_should_defer_waits_for_half_an_rtt_until_6_17() {
+        let versions =
+            [KernelVersion::V5_4, KernelVersion::V5_15, KernelVersion::V6_12, KernelVersion::V6_18];
+        // The first acknowledgement is due after 20 ms.
+        let defers = [9, 11, 18, 19].map(|ms| {
+            versions.map(|version| {
+                let stack = Stack { kernel: version.rules(), ..Preset::LinuxReno.stack() };
+                let mut sender = sender(1000, &stack);
+                send(&mut sender, 0, &stack);
+                sender.last_sent = ms * MILLISECOND;
+                sender.should_defer_partial_chunk(ms * MILLISECOND, 6, &stack)
+            })
+        });
+        let (none, until_6_17, all) = ([false; 4], [true, true, true, false], [true; 4]);
+        assert_eq!(defers, [none, until_6_17, until_6_17, all]);
     }
 
     #[test]
