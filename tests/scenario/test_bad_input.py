@@ -228,7 +228,7 @@ network.bottleneck.queue={kind='red',weight=0} | .weight: 0 is
 network.bottleneck.queue={kind='red',weight=2} | .weight: 2 is
 network.bottleneck.queue={kind='red',weight=true} | .weight: true is not a weight
 network.bottleneck.queue={kind='red',gentle='yes'} | .gentle: "yes" is not true or false
-network.bottleneck.queue={kind='red',rules='linux'} | .gentle: rules = "linux" does not know gentle; use gentle = false
+network.bottleneck.queue={kind='red',rules='linux'} | .gentle: rules = "linux" needs gentle off
 network.bottleneck.queue={kind='red',target_delay='5pkt'} | .target_delay:
 network.bottleneck={queue='red',buffer='20pkt'} | .rate: RED needs a limited rate; use
 network.ingress.queue=red | : RED is only for the bottleneck or a shared hop
