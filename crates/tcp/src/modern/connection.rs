@@ -979,7 +979,7 @@ impl Connection {
         self.enter_established(now, segment.window, segment.options.timestamps);
         self.sender.written = written;
         if let FastOpenState::Sent { at, len } = self.handshake.fast_open {
-            self.sender.resume_after_syn_data(at, len, segment.ack);
+            self.sender.resume_after_syn_data(now, at, len, segment.ack);
             if self.sender.is_data_acknowledged() && std::mem::take(&mut self.closing) {
                 self.shut_down_sending();
             }

@@ -248,7 +248,7 @@ impl Sender {
 
     /// The connection is established. Its SYN carried `len` bytes at `sent_at`; if the SYN-ACK does
     /// not acknowledge them, they are sent again at once: Linux's `tcp_rcv_fastopen_synack`.
-    pub(super) fn resume_after_syn_data(&mut self, sent_at: Nanos, len: u32, ack: u64) {
+    pub(super) fn resume_after_syn_data(&mut self, now: Nanos, sent_at: Nanos, len: u32, ack: u64) {
         let number = self.flight.next_number();
         self.record_syn_data(sent_at, len);
         if self.flight.take_first_acked_packet(ack).is_some() {
@@ -256,6 +256,7 @@ impl Sender {
             self.una = ack;
         } else {
             self.flight.mark_lost(number);
+            self.report_losses_to_control(now);
             self.repair = AllowedRetransmissions::Lost;
         }
     }
