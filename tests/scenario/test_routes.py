@@ -59,6 +59,19 @@ def test_a_class_has_a_path_of_links() -> None:
     assert group.route[1].buffer_pkts == -(-group.rtt_s * 100e6 // 12000)
 
 
+def test_unlimited_bottleneck_of_several_classes_is_one_link() -> None:
+    scenario = Scenario.from_dict(
+        {
+            "network": {"rtt": "50ms"},
+            "traffic": {"kind": "bulk"},
+            "tcp": {"stack": "linux-cubic", "receiver_window": 10},
+            "run": {"duration": "5s"},
+            "class": [{"name": "far", "flows": 2}, {"name": "near", "flows": 3}],
+        }
+    )
+    assert list(scenario.topology.links) == [scenario.topology.headline]
+
+
 def test_an_upload_takes_the_way_back() -> None:
     upload = Scenario.from_dict(changed(class___0__sends="client")).populations[0]
     assert [on.name for on in upload.route] == ["up"]

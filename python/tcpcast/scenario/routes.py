@@ -200,7 +200,8 @@ def expand_short_form(scenario: Scenario) -> Topology:
             link = on.link
             if not (on.measured or link.delay or link.loss or math.isfinite(link.rate)):
                 continue
-            is_end = link in (group.ingress, group.egress)
+            # A bottleneck without any limit equals an access link without any.
+            is_end = not on.measured and link in (group.ingress, group.egress)
             name = f"{on.name}-{group.name}" if is_end and scenario.classes else on.name
             is_single = on.shared or not (link.loss or math.isfinite(link.rate))
             own = {
