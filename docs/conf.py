@@ -98,7 +98,8 @@ def _from_root(link: str) -> str:
 def add_navigation(app: Sphinx, name: str, source: list[str]) -> None:
     """Give pages their keywords, and the start page the contents of the documentation."""
     if name in KEYWORDS:
-        head = f"---\nmyst:\n  html_meta:\n    keywords: {KEYWORDS[name]}\n---\n\n"
+        words = ", ".join(KEYWORDS[name].split())  # Sphinx takes what commas separate for one word
+        head = f"---\nmyst:\n  html_meta:\n    keywords: {words}\n---\n\n"
         source[0] = head + source[0]
     if name == START:
         app.env.note_dependency(ROOT / f"{CONTENTS}.md")

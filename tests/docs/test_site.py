@@ -106,7 +106,7 @@ def browser() -> Iterator[BrowserContext]:
     [
         ("how many users", "First answer in five minutes: how many users fit?"),
         ("speedtest", "Which queue keeps a call usable during an upload?"),
-        ("starlink", "Gallery"),
+        ("starlink", "Model a network of links"),
         ("docker", "Install tcpcast, and solve problems"),
     ],
 )
