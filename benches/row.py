@@ -32,19 +32,21 @@ def engine_figures(
 
     With ``tso``, senders with a modern stack send bursts of segmentation offload.
     """
-    environment = with_stack(stack) | ({"TSO": "1"} if tso else {})
+    environment = with_stack(stack, tso=tso)
     run = subprocess.run(
         [example, *workload], capture_output=True, text=True, check=True, env=environment
     )
     return {name: float(value) for name, value in re.findall(r"(\w+)=([\d.]+)", run.stdout)}
 
 
-def with_stack(stack: str | None, *, quic: bool = False) -> dict[str, str]:
+def with_stack(stack: str | None, *, quic: bool = False, tso: bool = False) -> dict[str, str]:
     """Return an environment that selects a modern stack for the senders, or the default.
 
-    With ``quic``, the congestion control of the stack runs over QUIC.
+    With ``quic``, the congestion control of the stack runs over QUIC. With ``tso``, its senders
+    send bursts of segmentation offload.
     """
-    return os.environ | ({"STACK": stack} if stack else {}) | ({"QUIC": "1"} if quic else {})
+    wanted = {"STACK": stack, "QUIC": "1" if quic else None, "TSO": "1" if tso else None}
+    return os.environ | {name: value for name, value in wanted.items() if value}
 
 
 def peak_bytes(command: list[str], feed: Iterable[bytes] = ()) -> float:
