@@ -44,10 +44,11 @@ def has_feature(scenario: Scenario, feature: ScenarioFeature | None) -> bool:
 
 def find_late_class(scenario: Scenario) -> int | None:
     """Return the class of bulk flows that starts last, if others start before it."""
-    groups = scenario.populations
-    bulk = [place for place, group in enumerate(groups) if group.traffic.kind == "bulk"]
-    if not bulk:
+    starts_s = sorted(
+        (group.start_s, place)
+        for place, group in enumerate(scenario.populations)
+        if group.traffic.kind == "bulk"
+    )
+    if len(starts_s) < 2 or starts_s[-1][0] == starts_s[-2][0]:
         return None
-    last = max(bulk, key=lambda place: groups[place].start_s)
-    is_last = all(groups[last].start_s > groups[place].start_s for place in bulk if place != last)
-    return last if is_last and len(bulk) > 1 else None
+    return starts_s[-1][1]
