@@ -74,7 +74,7 @@ impl DatagramSink for FlowSink<'_> {
         let (len, ecn) = (datagram.stream_bytes(), datagram.ecn);
         let segment = Segment { len, ecn, ..Segment::default() };
         let bytes = match kind {
-            // Implementations pad acks to the size of other small packets.
+            // The length of TCP's acks is a minimum, because implementations pad small packets.
             PacketKind::Ack => self.class.ack_bytes.max(datagram.ip_bytes()),
             _ => datagram.ip_bytes(),
         };

@@ -76,12 +76,14 @@ struct HandshakeState {
 }
 
 /// Use of TCP Fast Open in a connection: RFC 7413.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum FastOpenState {
-    #[default]
     Unused,
     /// The SYN of this end carried data.
-    Sent { at: Nanos, len: u32 },
+    Sent {
+        at: Nanos,
+        len: u32,
+    },
     /// This end has accepted the data of a SYN.
     Accepted,
 }

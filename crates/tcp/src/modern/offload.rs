@@ -1,7 +1,7 @@
 //! Segmentation offload as in Linux. Packets are passed to an interface in chunks of about a
 //! millisecond (`tcp_tso_autosize`). A partial chunk waits for the next acknowledgement if that is
-//! due soon (`tcp_tso_should_defer`), which depends on the release. The last packet of a chunk is pushed, so the receiver
-//! acknowledges it as soon as the application has read it.
+//! due soon (`tcp_tso_should_defer`; how soon depends on the release). The last packet of a chunk is
+//! pushed, so the receiver acknowledges it as soon as the application has read it.
 
 use super::cc::path_model::{MAX_BURST_BYTES, burst_bytes};
 use super::cc::window_bytes;

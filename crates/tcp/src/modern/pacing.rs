@@ -20,7 +20,7 @@ pub struct Pacer {
     sent: u32,
     /// Bytes of headers that count per packet.
     header_bytes: u32,
-    /// Packets that wait outside TCP.
+    /// See [`PacingRules::queued_packets`].
     queued_packets: u32,
     max_rate: u64,
     /// Whether a packet waits for `next_at`.
@@ -148,10 +148,10 @@ impl Pacer {
             && !self.burst.is_some_and(|(began, left)| began == now && left > 0)
     }
 
-    /// Number of packets that wait outside TCP while a packet waits.
+    /// Number of packets that wait in `fq` while a packet waits.
     #[inline(always)]
     #[must_use]
-    pub fn packets_queued_outside(&self) -> u32 {
+    pub fn packets_in_fq(&self) -> u32 {
         if self.waits { self.queued_packets } else { 0 }
     }
 

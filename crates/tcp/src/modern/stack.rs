@@ -81,7 +81,8 @@ pub struct PacingRules {
     /// Bytes of headers per packet that count at the rate. Linux's own pacing counts only the data;
     /// `fq` counts the frame.
     pub header_bytes: u32,
-    /// Packets that wait at the rate outside TCP, for which they are in flight.
+    /// Packets that TCP may hand to `fq` before they are due. They use the window like packets in
+    /// flight.
     pub queued_packets: u32,
     /// Largest rate in bytes per second: `SO_MAX_PACING_RATE`.
     pub max_rate: u64,

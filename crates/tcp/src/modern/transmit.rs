@@ -377,7 +377,7 @@ impl Sender {
     pub(super) fn end_send_burst(&mut self, now: Nanos, stack: &Stack) {
         let sent = std::mem::take(&mut self.burst_open);
         let deferral = self.chunk.end_chunk_and_take_deferral();
-        let in_flight = self.flight.in_flight() + self.pacer.packets_queued_outside();
+        let in_flight = self.flight.in_flight() + self.pacer.packets_in_fq();
         let full = in_flight >= self.window.cwnd;
         let limited = full || deferral == DeferralReason::ByWindow;
         if sent || limited {
