@@ -115,15 +115,11 @@ traffic.size={distribution='normal',mean=12} |
 traffic.size={mean=12} | .distribution: missing; add distribution = "exponential"
 tcp.stack=reno | : "reno" is not a stack; use "linux-reno", or "rfc-reno", which has no SACK
 class={name='a'} | : is a single table, but must be a list of tables
-traffic.size=12pkt | : "12pkt" is not a distribution; use { distribution = "constant", value
 traffic.size=2MB pareto 1.3 |
     : "2MB pareto 1.3" is not a distribution; use { distribution = "pareto", mean = "2MB", alpha =
     1.3 }
 traffic.off=exponential 2s |
     : "exponential 2s" is not a distribution; use { distribution = "exponential", mean = "2s"
-traffic.size=100kB | : "100kB" is not a distribution; use { distribution = "constant", value
-traffic.size=12 | : 12 is not a distribution; use { distribution = "constant", value = 12 }
-traffic.off=1s | : "1s" is not a distribution; use { distribution = "constant", value = "1s"
 traffic.off=100kB | : "100kB" is not a distribution; use { distribution = "exponential", m
 traffic.size=2MB at random |
     : "2MB at random" is not a distribution; use { distribution = "exponential", mean = "12pk

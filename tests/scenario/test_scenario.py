@@ -249,14 +249,14 @@ def test_precision_applies_to_main_or_named_metrics() -> None:
     assert set(PRECISION_METRICS) <= set(UNITS)
 
 
-def test_single_start_time_is_rejected() -> None:
-    with pytest.raises(ScenarioError) as caught:
-        bulk({"traffic.start": "1s"})
-    assert str(caught.value) == (
-        'traffic.start: "1s" is one time; use { distribution = "constant", value = "1s" } '
-        "for all flows, "
-        "or a list with one time per flow"
-    )
+def test_one_value_is_a_constant_distribution() -> None:
+    constant = {"distribution": "constant", "value": "1s"}
+    one, table = (bulk({"traffic.start": start}) for start in ("1s", constant))
+    assert one.traffic.start == table.traffic.start
+    changes = {"traffic.off": "1s", "traffic.size": "100KB"}
+    users = load("web-10mbit", changes=changes).traffic
+    assert (users.off.mean_value(), users.size.is_in_bytes) == (1.0, True)
+    assert load("web-10mbit", changes={"traffic.size": "12pkt"}).traffic.size.mean_value() == 12.0
 
 
 def test_warmup_and_max_wall_accept_special_values() -> None:

@@ -23,7 +23,6 @@ from tcpcast.scenario.table import (
     make_missing_key_error,
     make_validation_error,
 )
-from tcpcast.scenario.toml import write_value
 
 Quantity = TypeVar("Quantity", bound=float)
 
@@ -68,17 +67,6 @@ def make_constant_table(typed: object, read: Callable[[object], float]) -> dict[
     except UnitError:
         return None
     return {"distribution": "constant", "value": typed}
-
-
-def reject_single_time(value: object) -> object:
-    """Reject a single time, because start times must be a distribution or a list."""
-    table = make_constant_table(value, units.parse_duration)
-    if table is not None:
-        raise ValueError(
-            f"{units.quote(value)} is one time; use {write_value(table)} for all flows, or a "
-            "list with one time per flow"
-        )
-    return value
 
 
 def read_any_size(typed: object) -> float:

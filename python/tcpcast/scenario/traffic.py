@@ -32,7 +32,6 @@ from tcpcast.scenario.distributions import (
     guess_distribution_table,
     make_constant_table,
     read_any_size,
-    reject_single_time,
 )
 from tcpcast.scenario.empirical import Empirical
 from tcpcast.scenario.pages import CONNECTIONS, PageRule
@@ -88,11 +87,11 @@ Count = Annotated[int, *integer_annotation(1, MAX_SOURCES)]
 
 
 def _distribution_validator(
-    example: Mapping[str, str], read: Callable[[object], float], *, constants: bool = False
+    example: Mapping[str, str], read: Callable[[object], float]
 ) -> Callable[[object], object]:
     """Return a validator with messages about a missing or unknown distribution.
 
-    With ``constants``, a single quantity is a constant distribution.
+    A single quantity is a constant distribution.
     """
 
     def check(value: object) -> object:
@@ -100,9 +99,9 @@ def _distribution_validator(
             return value
         if not isinstance(value, Mapping):
             constant = make_constant_table(value, read)
-            if constants and constant is not None:
+            if constant is not None:
                 return constant
-            written = write_value(guess_distribution_table(value) or constant or example)
+            written = write_value(guess_distribution_table(value) or example)
             raise ValueError(f"{units.quote(value)} is not a distribution; use {written}")
         distribution = value.get("distribution")
         if distribution is None:
@@ -125,8 +124,15 @@ def _distribution_validator(
 
 _SIZE_EXAMPLE = {"distribution": "exponential", "mean": "12pkt", "minimum": "3pkt"}
 _TIME_EXAMPLE = {"distribution": "exponential", "mean": "1s"}
+_BYTES_EXAMPLE = {"distribution": "exponential", "mean": "20KB"}
 
-SizeDistribution = Annotated[
+
+def _add_constant_to_schema(schema: dict[str, Any], constant: dict[str, Any]) -> None:
+    schema["anyOf"] = [constant, *schema.pop("oneOf")]
+    del schema["discriminator"]
+
+
+_Sizes = Annotated[
     Exponential[Size]
     | ExponentialPareto[Size]
     | TwoExponentials[Size]
@@ -138,14 +144,12 @@ SizeDistribution = Annotated[
     Field(discriminator="distribution"),
     BeforeValidator(_distribution_validator(_SIZE_EXAMPLE, read_any_size)),
 ]
+SizeDistribution = Annotated[
+    _Sizes, Field(json_schema_extra=partial(_add_constant_to_schema, constant=PACKETS_SCHEMA))
+]
+"""A distribution of sizes of files, or one size."""
 
-
-def _add_constant_to_schema(schema: dict[str, Any], constant: dict[str, Any]) -> None:
-    schema["anyOf"] = [constant, *schema.pop("oneOf")]
-    del schema["discriminator"]
-
-
-_Times = Annotated[
+TimeDistribution = Annotated[
     Exponential[Duration]
     | ExponentialPareto[Duration]
     | TwoExponentials[Duration]
@@ -154,19 +158,15 @@ _Times = Annotated[
     | Constant[Duration]
     | Uniform[Duration]
     | Empirical[Duration],
-    Field(discriminator="distribution"),
-]
-TimeDistribution = Annotated[
-    _Times, BeforeValidator(_distribution_validator(_TIME_EXAMPLE, units.parse_duration))
-]
-TimeOrDistribution = Annotated[
-    _Times,
-    Field(json_schema_extra=partial(_add_constant_to_schema, constant=TIME_SCHEMA)),
-    BeforeValidator(_distribution_validator(_TIME_EXAMPLE, units.parse_duration, constants=True)),
+    Field(
+        discriminator="distribution",
+        json_schema_extra=partial(_add_constant_to_schema, constant=TIME_SCHEMA),
+    ),
+    BeforeValidator(_distribution_validator(_TIME_EXAMPLE, units.parse_duration)),
 ]
 """A distribution of times, or one time."""
 
-BytesOrDistribution = Annotated[
+BytesDistribution = Annotated[
     Exponential[Bytes]
     | ExponentialPareto[Bytes]
     | TwoExponentials[Bytes]
@@ -179,11 +179,7 @@ BytesOrDistribution = Annotated[
         discriminator="distribution",
         json_schema_extra=partial(_add_constant_to_schema, constant=BYTES_SCHEMA),
     ),
-    BeforeValidator(
-        _distribution_validator(
-            {"distribution": "exponential", "mean": "20KB"}, units.parse_bytes, constants=True
-        )
-    ),
+    BeforeValidator(_distribution_validator(_BYTES_EXAMPLE, units.parse_bytes)),
 ]
 """A distribution of sizes in bytes, or one size."""
 
@@ -204,7 +200,7 @@ class Reading(Table):
         examples=["64KiB"],
         description="largest number of bytes of a read; default 64KiB",
     )
-    pause: TimeOrDistribution = Field(
+    pause: TimeDistribution = Field(
         examples=["20ms"], description="time between two reads: one time or a distribution"
     )
 
@@ -216,10 +212,10 @@ class Reading(Table):
 class Writing(Table):
     """An application that writes chunks to its socket, with gaps between them."""
 
-    size: BytesOrDistribution = Field(
+    size: BytesDistribution = Field(
         examples=["100KB"], description="bytes of a chunk: a size or a distribution"
     )
-    gap: TimeOrDistribution = Field(
+    gap: TimeDistribution = Field(
         examples=["50ms"],
         description="time from the write of a whole chunk to the next write: one time or a "
         "distribution",
@@ -269,9 +265,11 @@ class OnOff(Table):
 
     kind: Literal["on-off"]
     declared: Count | None = Field(default=None, alias="sources", examples=[134])
-    off: TimeDistribution = Field(examples=[_TIME_EXAMPLE], description="distribution of OFF times")
+    off: TimeDistribution = Field(
+        examples=[_TIME_EXAMPLE], description="OFF times: one time or a distribution"
+    )
     size: SizeDistribution = Field(
-        examples=[_SIZE_EXAMPLE], description="distribution of file sizes"
+        examples=[_SIZE_EXAMPLE], description="file sizes: one size or a distribution"
     )
     size_rounding: Annotated[
         Literal["nearest", "down"],
@@ -337,9 +335,10 @@ class OnOff(Table):
 
 
 def _get_start_kind(value: object) -> str:
-    if isinstance(value, str):
-        return "a-rule"
-    return "a-list" if isinstance(value, list | tuple) else "a-distribution"
+    if isinstance(value, list | tuple):
+        return "a-list"
+    is_time = not isinstance(value, str) or make_constant_table(value, units.parse_duration)
+    return "a-distribution" if is_time else "a-rule"
 
 
 StartRule = Annotated[
@@ -348,7 +347,6 @@ StartRule = Annotated[
     | Annotated[
         Literal["within-rtt", "iperf3"],
         Choice("rule for start times"),
-        BeforeValidator(reject_single_time),
         Tag("a-rule"),
     ],
     Discriminator(_get_start_kind),
@@ -371,8 +369,8 @@ class Bulk(Table):
         default="within-rtt",
         alias="start",
         examples=[{"distribution": "uniform", "low": "0s", "high": "1s"}],
-        description="start times: a distribution, a list, uniform within one RTT, or iperf3: as "
-        "iperf3 -P, which connects one flow after another and then starts all",
+        description="start times: one time, a distribution, a list, uniform within one RTT, or "
+        "iperf3: as iperf3 -P, which connects one flow after another and then starts all",
     )
     reads: ReadingRule | None = _READS_FIELD
     writes: Writing | None = Field(
@@ -441,7 +439,7 @@ def _get_size_kind(value: object) -> str:
 SizeRule = Annotated[
     Annotated[TransferSize, Tag("a-size")]
     | Annotated[list[TransferSize], Field(min_length=1, max_length=1000), Tag("a-list")]
-    | Annotated[SizeDistribution, Tag("a-distribution")],
+    | Annotated[_Sizes, Tag("a-distribution")],
     Discriminator(_get_size_kind),
 ]
 
@@ -580,20 +578,20 @@ class Requests(_Flows):
     """
 
     kind: Literal["requests"]
-    request: BytesOrDistribution = Field(
+    request: BytesDistribution = Field(
         default_factory=lambda: Constant[Bytes].model_construct(distribution="constant", value=200),
         examples=["200B"],
         description="payload of a request: a size or a distribution; default 200B",
     )
-    answer: BytesOrDistribution = Field(
+    answer: BytesDistribution = Field(
         examples=["20KB"], description="payload of an answer: a size or a distribution"
     )
-    server_time: TimeOrDistribution = Field(
+    server_time: TimeDistribution = Field(
         default_factory=_zero_time,
         examples=["10ms"],
         description="time from the request to its answer at the server; default 0s",
     )
-    pause: TimeOrDistribution = Field(
+    pause: TimeDistribution = Field(
         default_factory=_zero_time,
         examples=[{"distribution": "exponential", "mean": "1s"}],
         description="time from the answer to the next request of the client; default 0s",
@@ -610,10 +608,10 @@ class Messages(_Flows):
     """Messages of one packet without TCP, such as those of a game or a call."""
 
     kind: Literal["messages"]
-    size: BytesOrDistribution = Field(
+    size: BytesDistribution = Field(
         examples=["200B"], description="bytes of a message on the link: a size or a distribution"
     )
-    interval: TimeOrDistribution = Field(
+    interval: TimeDistribution = Field(
         examples=["20ms"], description="time between messages: one time or a distribution"
     )
     ecn: Annotated[Literal["ect0", "ect1"], Choice("codepoint")] | None = Field(
@@ -629,7 +627,7 @@ class Ping(_Flows):
 
     kind: Literal["ping"]
     size: Bytes = Field(default=84, examples=["84B"], description="bytes of a probe on the link")
-    interval: TimeOrDistribution = Field(
+    interval: TimeDistribution = Field(
         default_factory=lambda: Constant[Duration].model_construct(
             distribution="constant", value=0.2
         ),
@@ -745,13 +743,13 @@ class Pages(Table):
         examples=[{"cdn": "10ms"}],
         description="round-trip times to hosts of the page; default: that of the class",
     )
-    server_time: TimeOrDistribution = Field(
+    server_time: TimeDistribution = Field(
         default_factory=_zero_time,
         examples=["20ms"],
         description="time of the server for each answer, in addition to that of the object; "
         "default 0s",
     )
-    pause: TimeOrDistribution = Field(
+    pause: TimeDistribution = Field(
         default_factory=lambda: Constant[Duration].model_construct(
             distribution="constant", value=1.0
         ),
