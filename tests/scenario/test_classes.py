@@ -79,7 +79,9 @@ traffic = { kind = "bulk", flows = 4, start = "within-rtt" }
     assert both_classes == Scenario.from_dict(both_classes.resolved())
     assert both_classes.with_changes({"run.precision": "1%"}).run.precision == {"goodput_pps": 0.01}
     assert both_classes.with_changes({"class.b.traffic.flows": 5}).senders == 8
-    (only,) = refused(of_each + '[[class]]\nname = "c"\nflows = 1', top)
+    # Flows without traffic are bulk flows.
+    assert scenario(of_each + '[[class]]\nname = "c"\nflows = 1', top).senders == 8
+    (only,) = refused(of_each + '[[class]]\nname = "c"', top)
     assert only.startswith('class.c.traffic.kind: missing; add kind = "on-off"')
 
 

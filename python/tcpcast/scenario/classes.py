@@ -387,6 +387,8 @@ def _merge_class(entry: Mapping[str, Any], scenario: Mapping[str, Any]) -> dict[
     if "rtt" in network and not {"delay", "back_delay"} & entry.keys():
         laid.setdefault("rtt", network["rtt"])
     laid["traffic"] = override_table(scenario.get("traffic", {}), entry.get("traffic", {}))
+    if laid["traffic"] == {} and "flows" in entry:
+        laid["traffic"] = {"kind": "bulk"}
     if "tcp" in entry:
         # Only typed keys are inherited; the preset of the class's stack sets the other keys.
         above, own = scenario.get("tcp", {}), entry["tcp"]

@@ -172,6 +172,8 @@ class Link(Table):
     """A link with its queue."""
 
     elsewhere: ClassVar[Mapping[str, str]] = {
+        "policer": "is a kind of rate; use "
+        'rate = { bucket = "20mbit", burst = "100KB", policer = true }',
         "measured": "belongs to [[network.hop]] tables; leave it out if there is a single "
         "bottleneck",
         "shared": "belongs to [[network.hop]] tables; here leave it out",

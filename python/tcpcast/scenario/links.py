@@ -147,6 +147,7 @@ class NetworkLink(Link):
     """A link of a network, or one such link per sender or per member of a site."""
 
     elsewhere: ClassVar[Mapping[str, str]] = {
+        **Link.elsewhere,
         "measured": "belongs to [[network.hop]] tables; use probes.link",
         "shared": 'belongs to [[network.hop]] tables; use each = "sender"',
         "name": "belongs to [[network.hop]] tables; add [link.NAME]",
