@@ -1,6 +1,6 @@
 """Tables of the commands' options, and the index of options and keys.
 
-An option that three or more commands share, with the same meaning, has one row in a common table.
+An option that several commands share, with the same meaning, has one row in a common table.
 The tables of commands contain the other options.
 """
 
@@ -13,8 +13,11 @@ from doc_pages import ROOT, anchor
 from tcpcast.cli.commands import COMMANDS
 from tcpcast.cli.typer_commands import build_command
 
-SHARED_BY = 3
+SHARED_BY = 2
 """Number of commands from which on an option is in the common table."""
+
+KEY_SHARED_BY = 3
+"""The same for an option that sets a key, which only the tables of commands name."""
 
 SCENARIO_PAGE = ROOT / "docs" / "reference" / "scenario.md"
 
@@ -40,6 +43,12 @@ def _context(name: str) -> Any:
     return commands()[name].make_context(f"tcpcast {name}", [], resilient_parsing=True, **names)
 
 
+def _keys(name: str) -> dict[str, str]:
+    """Return the keys that the options of a command set."""
+    options = COMMANDS[name].options if name in COMMANDS else ()
+    return {o.flag: ", ".join(f"`{key}`" for key in o.keys) for o in options if o.keys}
+
+
 def _rows(name: str) -> list[Row]:
     """Return the arguments and options of a command, as its help describes them."""
     context = _context(name)
@@ -63,7 +72,9 @@ def _shared() -> dict[Row, list[str]]:
     return {
         row: names
         for row, names in _users().items()
-        if row[0].startswith("-") and len({name.split()[0] for name in names}) >= SHARED_BY
+        if row[0].startswith("-")
+        and len({name.split()[0] for name in names})
+        >= (KEY_SHARED_BY if any(row[0].split()[0] in _keys(name) for name in names) else SHARED_BY)
     }
 
 
@@ -89,8 +100,7 @@ def _table(head: list[str], rows: list[list[str]]) -> str:
 
 def shared_options() -> str:
     """Return the options that several commands share."""
-    rows = [[f"`{head}`", _code(text), _merged(names)] for (head, text), names in _shared().items()]
-    return _table(["option", "meaning", "commands"], rows)
+    return _table(["option", "meaning"], [[f"`{head}`", _code(text)] for head, text in _shared()])
 
 
 def options(name: str) -> str:
@@ -99,10 +109,7 @@ def options(name: str) -> str:
     usage = _context(name).get_usage().removeprefix("Usage: ")
     paragraphs = [_code(" ".join(part.split())) for part in command.help.split("\n\n")]
     shared = [head for head, text in _rows(name) if (head, text) in _shared()]
-    keys = {
-        option.flag: ", ".join(f"`{key}`" for key in option.keys)
-        for option in COMMANDS[name].options
-    }
+    keys = _keys(name)
     own = [
         [f"`{head}`", _code(text), keys.get(head.split()[0], "")]
         for head, text in _rows(name)
@@ -145,21 +152,19 @@ for _name in COMMANDS:
 
 
 def _sections() -> dict[str, str]:
-    """Return a link to the section of each table of keys in the reference of scenarios."""
+    """Return the address of the section of each table of keys in the reference of scenarios."""
     links, link = {}, ""
     text = SCENARIO_PAGE.read_text(encoding="utf-8")
     for line in re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE).splitlines():
         if line.startswith("#"):
-            title = line.lstrip("# ")
-            shown = re.sub(r"([\[\]])", r"\\\1", title)
-            link = f"[{shown}]({SCENARIO_PAGE.name}#{anchor(title)})"
+            link = f"{SCENARIO_PAGE.name}#{anchor(line.lstrip('# '))}"
         elif table := re.match(r"<!-- table: keys\.(\w+) -->", line):
             links[table[1]] = link
     return links
 
 
 def key_index(tables: dict[str, list[str]]) -> str:
-    """Return every key of a scenario with links to the tables that have it.
+    """Return every key of a scenario with links to the tables that have it, a line per letter.
 
     ``tables`` has the keys of each table, by its name in the schema.
     """
@@ -168,8 +173,12 @@ def key_index(tables: dict[str, list[str]]) -> str:
     for table, keys in tables.items():
         for key in keys:
             index.setdefault(key, {})[sections[table]] = None
-    rows = [[f"`{key}`", ", ".join(index[key])] for key in sorted(index)]
-    return _table(["key", "sections"], rows)
+    letters: dict[str, list[str]] = {}
+    for key in sorted(index):
+        first, *others = index[key]
+        also = f" ({', '.join(f'[{n}]({link})' for n, link in enumerate(others, 2))})"
+        letters.setdefault(key[0], []).append(f"[`{key}`]({first})" + (also if others else ""))
+    return "\n".join(f"{', '.join(links)}.\n" for links in letters.values())
 
 
 def option_index() -> str:

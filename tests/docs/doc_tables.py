@@ -190,9 +190,10 @@ def _entries(name: str) -> dict[str, Any]:
 
 
 def keys(name: str) -> str:
-    """Return type, example, default and meaning of the keys of a table of a scenario.
+    """Return value, default and meaning of the keys of a table of a scenario.
 
-    An example that equals the default and rows of a table in :data:`EXTENDED` are left out.
+    The value is the type, with an example unless the default is one. Rows of a table in
+    :data:`EXTENDED` are left out.
     """
     table = _definition(name)
     fields = {f.alias or key: f for key, f in TABLES_OF_KEYS[name].model_fields.items()}
@@ -203,13 +204,16 @@ def keys(name: str) -> str:
         meaning = MEANINGS.get(f"{name}.{key}") or fields[key].description
         assert meaning, f"{name}.{key} has no description"
         default = _default(name, key, entry, needed=key in needed)
-        kind = ", ".join(dict.fromkeys(kinds(entry))).replace("ratio, number", "ratio")
+        types = list(dict.fromkeys(kinds(entry)))
+        kind = ", ".join(types).replace("ratio, number", "ratio")
         example = _example(fields[key])
-        row = [f"`{key}`", kind, "" if example in {default, *kinds(entry)} else example]
-        row += [default, meaning]
+        is_typical = default.startswith("`") and default not in types
+        if example and example not in types and not is_typical:
+            kind += f" ({example})"
+        row = [f"`{key}`", kind, default, meaning]
         if f"| {' | '.join(map(_cell, row))} |" not in repeated.splitlines():
             rows.append(row)
-    return _table(["key", "type", "example", "default", "meaning"], rows) if rows else ""
+    return _table(["key", "value", "default", "meaning"], rows) if rows else ""
 
 
 ROUTE_KEYS = {"site", "route", "back", "delay", "back_delay", "host", "dscp", "sends"}
@@ -270,7 +274,7 @@ def _default(name: str, key: str, entry: dict[str, Any], *, needed: bool) -> str
         return _code(DEFAULT_STACK)
     if "$ref" in entry or isinstance(entry.get("default"), dict):
         return ""  # a table, filled in by its own defaults
-    return _code(entry["default"]) if "default" in entry else "*none*"
+    return _code(entry["default"]) if "default" in entry else ""
 
 
 def _example(field: FieldInfo) -> str:
@@ -353,14 +357,18 @@ def papers() -> str:
 
 
 def _presets(stacks: dict[str, dict[str, Any]]) -> str:
+    """Return the keys whose defaults differ, and name the others below the table."""
     keys = [key for key in dict.fromkeys(k for p in stacks.values() for k in p) if key != "rules"]
     columns: dict[tuple[str, ...], list[str]] = {}
     for name, preset in stacks.items():
         cells = tuple(_code(preset[key]) if key in preset else "" for key in keys)
         columns.setdefault(cells, []).append(f"`{name}`")
     head = ["key", *(", ".join(names) for names in columns.values())]
-    rows = zip((f"`{key}`" for key in keys), *columns, strict=True)
-    return _table(head, [list(row) for row in rows])
+    rows = [[f"`{key}`", *cells] for key, *cells in zip(keys, *columns, strict=True)]
+    alike = [row for row in rows if len({*row[1:]} - {""}) == 1 and row[2:].count("") == 0]
+    modern = ", ".join(key for key, first, *_ in alike if not first)
+    text = _table(head, [row for row in rows if row not in alike])
+    return text + f"\nOnly modern stacks have {modern}, with one default for all.\n"
 
 
 def engines() -> str:
@@ -374,10 +382,17 @@ def engines() -> str:
     return _table(["engine", "model", "applies to", "trust"], rows)
 
 
+PERCENTILE = re.compile(r"^\d+th percentile of")
+
+
 def metrics() -> str:
-    """Return every metric with its unit and meaning."""
-    rows = [[f"`{name}`", metric.unit, metric.meaning] for name, metric in METRICS.items()]
-    return _table(["metric", "unit", "meaning"], rows)
+    """Return every metric with its unit and meaning; percentiles of one quantity share a row."""
+    rows: dict[tuple[str, str], list[str]] = {}
+    for name, metric in METRICS.items():
+        meaning = PERCENTILE.sub("percentiles of", metric.meaning)
+        rows.setdefault((metric.unit, meaning), []).append(f"`{name}`")
+    cells = [[", ".join(names), unit, meaning] for (unit, meaning), names in rows.items()]
+    return _table(["metric", "unit", "meaning"], cells)
 
 
 def families() -> str:
