@@ -75,7 +75,7 @@ def test_each_difference_has_a_reason() -> None:
 @needs_captures
 @pytest.mark.parametrize("name", FILES)
 def test_differences_equal_the_listed_ones(name: str, tmp_path: Path) -> None:
-    """On failure, correct ``trace_differences.csv`` or the program, then ``make docs-update``."""
+    """On failure, correct ``trace_differences.csv`` or the program."""
     counted = references().get(name)
     if counted is None:
         if not (installed("tcptrace") and is_tshark_compatible()):

@@ -220,7 +220,7 @@ def test_every_connection_column_is_documented() -> None:
     section = page.partition("\n## trace\n")[2].partition("\n## ")[0]
     between = {f"to_depth_{depth}" for depth in range(2, 6)}
     section = section.partition("\n### ")[0]
-    named = set(re.findall(r"`(\w+)`", "".join(re.findall(r"^\|.*?\|", section, re.MULTILINE))))
+    named = set(re.findall(r"`(\w+)`", "".join(re.findall(r"^- .*?:", section, re.MULTILINE))))
     columns = tcpcast.trace(TRANSFER, after=TRANSFER).connections.keys()
     assert named == columns - between | {"advice"}
 

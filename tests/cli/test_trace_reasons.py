@@ -209,7 +209,7 @@ def test_every_group_column_is_documented() -> None:
     page = (ROOT / "docs" / "reference" / "commands.md").read_text(encoding="utf-8")
     section = page.partition("\n### Flows together\n")[2].partition("\n## ")[0]
     section = section.partition("\n### ")[0]
-    named = set(re.findall(r"`(\w+)`", "".join(re.findall(r"^\|.*?\|", section, re.MULTILINE))))
+    named = set(re.findall(r"`(\w+)`", "".join(re.findall(r"^- .*?:", section, re.MULTILINE))))
     assert named == tcpcast.trace(TRANSFER).groups("all").keys()
 
 

@@ -1,7 +1,7 @@
-"""Tables of the commands' options, and the index of options and keys.
+"""Lists of the commands' options, and the index of options and keys.
 
-An option that several commands share, with the same meaning, has one row in a common table.
-The tables of commands contain the other options.
+An option that several commands share, with the same meaning, is in a common list.
+The lists of commands contain the other options.
 """
 
 import re
@@ -14,10 +14,10 @@ from tcpcast.cli.commands import COMMANDS
 from tcpcast.cli.typer_commands import build_command
 
 SHARED_BY = 2
-"""Number of commands from which on an option is in the common table."""
+"""Number of commands from which on an option is in the common list."""
 
 KEY_SHARED_BY = 3
-"""The same for an option that sets a key, which only the tables of commands name."""
+"""The same for an option that sets a key, which only the lists of commands name."""
 
 SCENARIO_PAGE = ROOT / "docs" / "reference" / "scenario.md"
 
@@ -93,14 +93,13 @@ def _merged(names: list[str]) -> str:
     return ", ".join(f"`{name}`" for name in names)
 
 
-def _table(head: list[str], rows: list[list[str]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return "".join(f"| {' | '.join(c.replace('|', chr(92) + '|') for c in r)} |\n" for r in lines)
+def _item(head: str, text: str, note: str = "") -> str:
+    return f"- `{head}`: {_code(text)}{f' ({note})' if note else ''}\n"
 
 
 def shared_options() -> str:
     """Return the options that several commands share."""
-    return _table(["option", "meaning"], [[f"`{head}`", _code(text)] for head, text in _shared()])
+    return "".join(_item(head, text) for head, text in _shared())
 
 
 def options(name: str) -> str:
@@ -111,16 +110,13 @@ def options(name: str) -> str:
     shared = [head for head, text in _rows(name) if (head, text) in _shared()]
     keys = _keys(name)
     own = [
-        [f"`{head}`", _code(text), keys.get(head.split()[0], "")]
+        _item(head, text, keys.get(head.split()[0], ""))
         for head, text in _rows(name)
         if head not in shared
     ]
-    head = ["option", "meaning", "key"]
-    if not any(key for *_, key in own):
-        head, own = head[:2], [row[:2] for row in own]
     text = f"`{' '.join(usage.split())}`\n\n" + "\n\n".join(paragraphs) + "\n\n"
     if own:
-        text += _table(head, own) + "\n"
+        text += "".join(own) + "\n"
     if shared:
         names = ", ".join(f"`{head.split()[0]}`" for head in shared)
         text += f"Shared: {names} ([meaning](#options-of-several-commands)).\n\n"
@@ -128,20 +124,24 @@ def options(name: str) -> str:
 
 
 def plan_options() -> str:
-    """Return the plans, and their own options in one table."""
+    """Return the plans, and their own options in one list."""
     plans = {name: c for name, c in commands().items() if name.startswith("plan ")}
     parts = [
         f"- `{_context(name).get_usage().removeprefix('Usage: tcpcast ')}`: "
         + _code(" ".join(plan.help.split()))
         for name, plan in plans.items()
     ]
-    rows = []
+    items = []
     for (head, text), names in _users().items():
         below = [name for name in names if name in plans]
         if below and (head, text) not in _shared():
-            users = "all" if len(below) == len(plans) else ", ".join(n.split()[1] for n in below)
-            rows.append([f"`{head}`", _code(text), users])
-    return "\n".join(parts) + "\n\n" + _table(["option", "meaning", "plans"], sorted(rows))
+            is_common = len(below) == len(plans)
+            items.append(
+                _item(head, text, "all" if is_common else ", ".join(n.split()[1] for n in below))
+            )
+    return (
+        "\n".join(parts) + "\n\nOptions, and the plans that have them:\n\n" + "".join(sorted(items))
+    )
 
 
 COMMAND_TABLES: dict[str, Callable[[], str]] = {"options.plan": plan_options}
@@ -189,8 +189,7 @@ def option_index() -> str:
             option = re.search(r"--[a-z-]+", head)
             assert option is not None, head
             index.setdefault(option[0], []).extend(names)
-    rows = [
-        [f"`{option}`", _merged([name for name in commands() if name in index[option]])]
+    return "".join(
+        f"- `{option}`: {_merged([name for name in commands() if name in index[option]])}\n"
         for option in sorted(index)
-    ]
-    return _table(["option", "commands"], rows)
+    )

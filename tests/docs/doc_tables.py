@@ -10,7 +10,6 @@ from functools import cache
 from typing import Any
 
 from doc_api import MODULES, api
-from doc_differences import differences
 from doc_options import COMMAND_TABLES, key_index, option_index, shared_options
 from pydantic.fields import FieldInfo
 from tcpcast.engines import REGISTRY
@@ -105,6 +104,11 @@ MEANINGS = {
     "Hop.queue": "queue discipline",
     "OnOff.sources": "number; optional if classes have it",
     "Bulk.flows": "number; optional if classes have it",
+    "OnOff.reads": "how the application reads ([below](#readers-and-writers)); default: at once",
+    "Bulk.reads": "how the application reads ([below](#readers-and-writers)); default: at once",
+    "Bulk.writes": "chunks that the application writes ([below](#readers-and-writers)); "
+    "default: it always has data",
+    "Transfers.reads": "as for bulk flows",
     "Run.seed": "seed of all random streams",
     "Probes.flows": "flows, from 0, whose windows and packets are recorded",
     "Probes.pcap": "captures: `{ link, file, packets }`",
@@ -190,30 +194,33 @@ def _entries(name: str) -> dict[str, Any]:
 
 
 def keys(name: str) -> str:
-    """Return value, default and meaning of the keys of a table of a scenario.
+    """Return the keys of a table of a scenario, each with its default, type and meaning.
 
-    The value is the type, with an example unless the default is one. Rows of a table in
-    :data:`EXTENDED` are left out.
+    The type has an example, unless the default is one. Keys that a table in :data:`EXTENDED`
+    repeats are left out.
     """
     table = _definition(name)
     fields = {f.alias or key: f for key, f in TABLES_OF_KEYS[name].model_fields.items()}
     needed = {*table.get("required", []), *(["traffic"] if name == "Scenario" else [])}
-    rows = []
-    repeated = keys(EXTENDED[name]) if name in EXTENDED else ""
+    items = []
+    repeated = keys(EXTENDED[name]).splitlines() if name in EXTENDED else []
     for key, entry in _entries(name).items():
         meaning = MEANINGS.get(f"{name}.{key}") or fields[key].description
         assert meaning, f"{name}.{key} has no description"
         default = _default(name, key, entry, needed=key in needed)
-        types = list(dict.fromkeys(kinds(entry)))
-        kind = ", ".join(types).replace("ratio, number", "ratio")
+        types = [t for t in dict.fromkeys(kinds(entry)) if t != default]
+        is_typical = default.startswith("`") and default not in kinds(entry)
         example = _example(fields[key])
-        is_typical = default.startswith("`") and default not in types
-        if example and example not in types and not is_typical:
-            kind += f" ({example})"
-        row = [f"`{key}`", kind, default, meaning]
-        if f"| {' | '.join(map(_cell, row))} |" not in repeated.splitlines():
-            rows.append(row)
-    return _table(["key", "value", "default", "meaning"], rows) if rows else ""
+        if example and example not in kinds(entry) and not is_typical:
+            types.append(example)
+        if default.startswith("*"):
+            types.append(default)
+        kind = ", ".join(types).replace("ratio, number", "ratio")
+        head = f"`{key}` = {default}" if default.startswith("`") else f"`{key}`"
+        item = f"- {head}{f' ({kind})' if kind else ''}: {meaning}"
+        if item not in repeated:
+            items.append(item + "\n")
+    return "".join(items)
 
 
 ROUTE_KEYS = {"site", "route", "back", "delay", "back_delay", "host", "dscp", "sends"}
@@ -283,9 +290,18 @@ def _example(field: FieldInfo) -> str:
 
 
 def presets() -> str:
-    """Return every default of every preset, those of papers apart."""
+    """Return how each preset, those of papers apart, differs from the default stack."""
+    plain = drop_classic_keys(MODERN_PRESETS[DEFAULT_STACK])
     todays = {name: drop_classic_keys(keys) for name, keys in MODERN_PRESETS.items()}
-    return _presets({n: keys for n, keys in PRESETS.items() if n not in PAPER_BY_STACK} | todays)
+    stacks = {n: keys for n, keys in PRESETS.items() if n not in PAPER_BY_STACK} | todays
+    groups: dict[str, list[str]] = {}
+    for name, preset in stacks.items():
+        keys = [k for k in preset if k != "rules" and preset[k] != plain.get(k)]
+        parts = [f"`{key} = {_typed(preset[key])}`" for key in keys]
+        refused = ", ".join(f"`{key}`" for key in plain if key not in preset)
+        parts += [f"without {refused}"] * bool(refused)
+        groups.setdefault(", ".join(parts) or "the defaults above", []).append(f"`{name}`")
+    return "".join(f"- {', '.join(names)}: {text}\n" for text, names in groups.items())
 
 
 def modern_stacks() -> str:
@@ -356,21 +372,6 @@ def papers() -> str:
     return _table(["stack", "paper", "`[tcp]`", "`[tcp.rules]`"], rows)
 
 
-def _presets(stacks: dict[str, dict[str, Any]]) -> str:
-    """Return the keys whose defaults differ, and name the others below the table."""
-    keys = [key for key in dict.fromkeys(k for p in stacks.values() for k in p) if key != "rules"]
-    columns: dict[tuple[str, ...], list[str]] = {}
-    for name, preset in stacks.items():
-        cells = tuple(_code(preset[key]) if key in preset else "" for key in keys)
-        columns.setdefault(cells, []).append(f"`{name}`")
-    head = ["key", *(", ".join(names) for names in columns.values())]
-    rows = [[f"`{key}`", *cells] for key, *cells in zip(keys, *columns, strict=True)]
-    alike = [row for row in rows if len({*row[1:]} - {""}) == 1 and row[2:].count("") == 0]
-    modern = ", ".join(key for key, first, *_ in alike if not first)
-    text = _table(head, [row for row in rows if row not in alike])
-    return text + f"\nOnly modern stacks have {modern}, with one default for all.\n"
-
-
 def engines() -> str:
     """Return the engines by family, with their conditions and limits."""
     rows = [
@@ -386,13 +387,13 @@ PERCENTILE = re.compile(r"^\d+th percentile of")
 
 
 def metrics() -> str:
-    """Return every metric with its unit and meaning; percentiles of one quantity share a row."""
+    """Return every metric with its unit and meaning; percentiles of one quantity share an item."""
     rows: dict[tuple[str, str], list[str]] = {}
     for name, metric in METRICS.items():
         meaning = PERCENTILE.sub("percentiles of", metric.meaning)
         rows.setdefault((metric.unit, meaning), []).append(f"`{name}`")
-    cells = [[", ".join(names), unit, meaning] for (unit, meaning), names in rows.items()]
-    return _table(["metric", "unit", "meaning"], cells)
+    items = (f"- {', '.join(n)} ({unit}): {meaning}\n" for (unit, meaning), n in rows.items())
+    return "".join(items)
 
 
 def families() -> str:
@@ -466,7 +467,6 @@ TABLES: dict[str, Callable[[], str]] = {
     "options": shared_options,
     "index.options": option_index,
     "index.keys": lambda: key_index({name: list(_entries(name)) for name in TABLES_OF_KEYS}),
-    "trace.differences": differences,
 }
 TABLES |= COMMAND_TABLES
 for _name in TABLES_OF_KEYS:

@@ -64,7 +64,9 @@ def rows(page: str) -> dict[str, list[str]]:
 
 
 def test_every_metric_is_explained() -> None:
-    assert UNITS.keys() <= rows("answer.md").keys()
+    text = (REFERENCE / "answer.md").read_text(encoding="utf-8")
+    items = re.findall(r"^- (`.*?) \(\S+\): ", text, re.MULTILINE)
+    assert UNITS.keys() <= set(re.findall(r"`(\w+)`", "".join(items)))
     for name, described in METRICS.items():
         assert described.unit, name
         assert described.meaning, name
@@ -79,11 +81,12 @@ def test_every_packaged_scenario_is_named() -> None:
 
 
 def test_every_command_has_its_options() -> None:
-    options = rows("names.md")
+    text = (REFERENCE / "names.md").read_text(encoding="utf-8")
+    options = dict(re.findall(r"^- `(--[a-z0-9-]+)`: (.*)$", text, re.MULTILINE))
     for name, command in commands().items():
         for parameter in command.params:
             if parameter.param_type_name == "option":
-                users = options[next(o for o in parameter.opts if o.startswith("--"))][0]
+                users = options[next(o for o in parameter.opts if o.startswith("--"))]
                 assert {f"`{name}`", f"`{name.split()[0]}`"} & set(users.split(", ")), parameter
 
 
