@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from tcpcast.errors import ScenarioError, TcpcastError
 from tcpcast.scenario import Scenario, Sweep
 from tcpcast.scenario.changes import apply_changes
 from tcpcast.sweeps.axes import common_quantity_kind
-from tcpcast.sweeps.prepared import make_grid
+from tcpcast.sweeps.prepared import make_grid, prepare_sweep
 from tcpcast.sweeps.table import get_column_kind
 
 from sweeps.conftest import TABLES
@@ -113,6 +114,38 @@ def test_latin_draws_once_from_each_part_of_each_range(count: int, seed: int) ->
     assert all(part - 1e-3 <= value <= part + 1 + 1e-3 for part, value in parts)
     assert all(1.0 <= value <= 100.0 for value in second.values)
     assert grid == make_grid(Sweep.model_validate(table), seed)
+
+
+def read_day(folder: Path, text: str) -> Scenario:
+    (folder / "day.csv").write_text(text, encoding="utf-8")
+    return Scenario.from_dict(TABLES | {"sweep": {"file": "day.csv"}}, folder=folder)
+
+
+def test_rows_of_a_file_are_cells(tmp_path: Path) -> None:
+    day = "# people\nname, traffic.flows, network.rtt\n00:00, 2, 20ms\n06:00, 1, 20ms\n"
+    sweep = prepare_sweep(read_day(tmp_path, day))
+    cells = [sweep.grid.cell(number) for number in range(len(sweep.grid))]
+    assert cells == [
+        {"name": "00:00", "traffic.flows": 2, "network.rtt": "20ms"},
+        {"name": "06:00", "traffic.flows": 1, "network.rtt": "20ms"},
+    ]
+    assert list(sweep.figure_keys) == ["name"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("hour,traffic.flows\n1,2\n", "line 1: use a CSV file whose columns are dotted keys"),
+        ("network.rtt,network.rtt\n1ms,2ms\n", "line 1: use a CSV file whose columns are dotted"),
+        ("name,traffic.flows\n1\n", "line 2: has no value for each of the 2 columns"),
+        ("name,traffic.flows\n1,2\n1,2\n", "1, 2 is listed twice"),
+        ("name,traffic.flows\n", "day.csv has no rows; use"),
+        ("", "day.csv has no rows; use"),
+    ],
+)
+def test_wrong_files_are_rejected(text: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(ScenarioError, match=message):
+        prepare_sweep(read_day(tmp_path, text))
 
 
 def test_columns_are_numeric_for_quantities_of_one_kind() -> None:

@@ -162,8 +162,9 @@ class _RequestedOutputs:
     def _draw_figures(self, results: SweepResults, folder: str) -> None:
         from tcpcast.report.sweep_figures import iter_sweep_figures, sweep_subtitle  # noqa: PLC0415
 
-        setup = sweep_subtitle(results.sweep.scenario, results.keys)
-        drawn = iter_sweep_figures(results.to_arrow(), results.keys, setup, self.levels)
+        keys = results.sweep.figure_keys
+        setup = sweep_subtitle(results.sweep.scenario, keys)
+        drawn = iter_sweep_figures(results.to_arrow(), keys, setup, self.levels)
         write_figures(drawn, folder, self.form, "no answer has a metric to draw", force=self.force)
 
 

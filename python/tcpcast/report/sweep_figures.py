@@ -34,7 +34,7 @@ from tcpcast.report.sweep_cells import (
 )
 from tcpcast.report.verdict import verdict_text
 from tcpcast.scenario.table import did_you_mean_text
-from tcpcast.sweeps.prepared import MAX_FIGURE_KEYS
+from tcpcast.sweeps.prepared import MAX_FIGURE_KEYS, select_figure_keys
 from tcpcast.verdict import sweep_findings
 
 if TYPE_CHECKING:
@@ -142,12 +142,12 @@ def check_sweep_figures(
     MachineError
         matplotlib is not installed, or the folder cannot be written.
     """
-    if len(key_groups) > MAX_FIGURE_KEYS or any(len(group) > 1 for group in key_groups):
+    if not select_figure_keys(key_groups):
         keys = ", ".join(key for group in key_groups for key in group)
         raise TcpcastError(
-            "--plot supports one or two keys that vary in all combinations, without zip and latin, "
-            f"but these keys vary: {keys}; fix some of the keys with --set, or save the values "
-            "with --out and plot them with another program"
+            "--plot supports one or two keys that vary in all combinations, or the rows of a file "
+            f"with a column name, but these keys vary: {keys}; fix some of the keys with --set, or "
+            "save the values with --out and plot them with another program"
         )
     names = [f"{metric}.{form}" for metric in dict.fromkeys((*HEADLINE_METRICS, *levels))]
     check_figure_files(folder, names, force=force)

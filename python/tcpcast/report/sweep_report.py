@@ -220,12 +220,13 @@ def _inline_figures(results: SweepResults, rows: Any, levels: Levels) -> Iterato
     from tcpcast.report.figures import figure_parts  # noqa: PLC0415 - matplotlib is slow to import
     from tcpcast.report.sweep_figures import iter_sweep_figures, sweep_subtitle  # noqa: PLC0415
 
-    if not results.sweep.is_grid:
+    keys = results.sweep.figure_keys
+    if not keys:
         text = "No figure: figures require one or two keys that vary in all combinations."
         yield Paragraph(text, "aside")
         return
-    setup = sweep_subtitle(results.sweep.scenario, results.keys)
-    drawn = iter_sweep_figures(rows, results.keys, setup, levels)
+    setup = sweep_subtitle(results.sweep.scenario, keys)
+    drawn = iter_sweep_figures(rows, keys, setup, levels)
     text = "Formulas are lines; simulations are points with 95 % intervals."
     yield from figure_parts("Figures", drawn, text)
 

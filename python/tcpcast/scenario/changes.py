@@ -86,7 +86,7 @@ def parse_assignments(assignments: Iterable[str]) -> dict[str, Any]:
                 f"{quote(assignment)} is not an assignment; use KEY=VALUE, such as "
                 "network.bottleneck.buffer=300pkt"
             )
-        changes[key.strip()] = _parse_toml_value(text.strip())
+        changes[key.strip()] = parse_value(text.strip())
     return changes
 
 
@@ -180,7 +180,8 @@ def _names_in(tables: Mapping[str, Any], path: tuple[str, ...], dotted: str) -> 
     return names
 
 
-def _parse_toml_value(text: str) -> Any:
+def parse_value(text: str) -> Any:
+    """Return the value of an assignment: a TOML value, or else a text."""
     try:
         parsed = tomllib.loads(f"value = {text}")
     except (ValueError, RecursionError):

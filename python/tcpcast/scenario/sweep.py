@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
+from pydantic import (
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationInfo,
+    WithJsonSchema,
+    model_validator,
+)
 
-from tcpcast.scenario.changes import iter_values_by_dotted_key
+from tcpcast.errors import UnitError
+from tcpcast.scenario.changes import iter_values_by_dotted_key, parse_value
+from tcpcast.scenario.csv_file import data_rows, read_file_of_table
 from tcpcast.scenario.quantities import integer_annotation
 from tcpcast.scenario.table import (
     Choice,
     Errors,
     Table,
     make_error_at,
+    make_key_error,
 )
 from tcpcast.units import quote
 
@@ -34,6 +44,36 @@ def _read_zip_groups(value: object) -> object:
     return value
 
 
+LABEL_KEY = "name"
+"""The key whose values label combinations of other keys."""
+
+_FILE_ADVICE = (
+    "use a CSV file whose columns are dotted keys of the scenario, such as traffic.sources, or name"
+)
+
+
+def _read_rows(rows: Iterable[list[str]], name: str) -> dict[str, list[Any]]:
+    """Return the values of each key of a CSV file, which are read as those of ``--set``."""
+    columns: dict[str, list[Any]] = {}
+    for number, cells in data_rows(rows):
+        if not columns:
+            columns = {key: [] for key in cells}
+            if len(columns) < len(cells) or not all("." in k or k == LABEL_KEY for k in columns):
+                raise UnitError(f"{name}, line {number}: {_FILE_ADVICE}")
+            continue
+        if len(cells) != len(columns) or not all(cells):
+            raise UnitError(
+                f"{name}, line {number}: has no value for each of the {len(columns)} columns"
+            )
+        for (key, values), cell in zip(columns.items(), cells, strict=True):
+            values.append(cell if key == LABEL_KEY else parse_value(cell))
+        if number > MAX_LATIN_CELLS:
+            raise UnitError(f"{name} has more than {MAX_LATIN_CELLS:,} lines; use fewer rows")
+    if not columns or not next(iter(columns.values())):
+        raise UnitError(f"{name} has no rows; {_FILE_ADVICE}")
+    return columns
+
+
 def _add_varied_keys_to_schema(schema: dict[str, Any]) -> None:
     """Add the varied keys, with or without quotes, to the JSON Schema."""
     schema["additionalProperties"] = {
@@ -50,8 +90,8 @@ class Sweep(Table):
     """Parameters of ``tcpcast sweep``: each additional key is a dotted key of the scenario.
 
     The value of a varied key is a range, ``"10ms..200ms log 8"``, or a list. All combinations of
-    values are run, except for keys in ``zip`` (varied in parallel) or ``latin`` (Latin hypercube
-    samples).
+    values are run, except for keys in ``zip`` or in a ``file`` (varied in parallel) or ``latin``
+    (Latin hypercube samples).
     """
 
     model_config = ConfigDict(extra="allow", json_schema_extra=_add_varied_keys_to_schema)
@@ -85,6 +125,12 @@ class Sweep(Table):
         examples=[["network.rtt", "network.bottleneck.rate"]],
         description="keys whose lists are varied together, value by value",
     )
+    file: str | None = Field(
+        default=None,
+        examples=["day.csv"],
+        description="CSV file with one combination of values per row: its columns are keys, which "
+        "vary together; the column `name` labels the rows",
+    )
     latin: Annotated[int, *integer_annotation(2, MAX_LATIN_CELLS)] | None = Field(
         default=None,
         examples=[50],
@@ -98,13 +144,21 @@ class Sweep(Table):
 
     @model_validator(mode="before")
     @classmethod
-    def _flatten_unquoted_keys(cls, data: Any) -> Any:
-        """Accept ``network.rtt = ...`` without quotes around the key."""
-        return (
-            dict(iter_values_by_dotted_key(data, whole=Sweep.model_fields))
-            if isinstance(data, Mapping)
-            else data
-        )
+    def _complete(cls, data: Any, info: ValidationInfo) -> Any:
+        """Accept ``network.rtt = ...`` without quotes around the key, and read the file."""
+        if not isinstance(data, Mapping):
+            return data
+        table = dict(iter_values_by_dotted_key(data, whole=Sweep.model_fields))
+        if table.get("file") is None:
+            return table
+        columns = read_file_of_table(table, ("file",), info, _FILE_ADVICE, _read_rows)
+        twice = next((key for key in columns if key in table), None)
+        if twice is not None:
+            raise make_key_error(f"{twice} is also given here; use it once", "file")
+        groups = _read_zip_groups(table.get("zip", []))
+        if len(columns) > 1 and isinstance(groups, list):
+            table["zip"] = [*groups, list(columns)]
+        return {key: value for key, value in table.items() if key != "file"} | columns
 
     def _find_errors(self) -> Errors:
         for key, value in self.vary.items():

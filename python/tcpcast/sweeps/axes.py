@@ -223,17 +223,23 @@ def read_list_axis(key: str, listed: Sequence[Any]) -> SweepAxis:
     Raises
     ------
     ScenarioError
-        There is no value, a value is listed twice, or there are more than :data:`MAX_VALUES`.
+        There is no value, or there are more than :data:`MAX_VALUES`.
     """
     if not 1 <= len(listed) <= MAX_VALUES:
         raise ScenarioError(f"sweep.{key}: a list of {len(listed)} values; use 1 to {MAX_VALUES}")
-    seen: set[str] = set()
-    for value in listed:
-        shown = value_as_text(value)
-        if shown in seen:
-            raise ScenarioError(f"sweep.{key}: {shown} is listed twice; remove one entry")
-        seen.add(shown)
     return SweepAxis(key, tuple(listed))
+
+
+def check_that_values_differ(axes: Sequence[SweepAxis]) -> None:
+    """Raise a ScenarioError if keys that vary together, or one key, have the same values twice."""
+    seen: set[tuple[str, ...]] = set()
+    for values in zip(*(axis.values for axis in axes), strict=True):
+        shown = tuple(map(value_as_text, values))
+        if shown in seen:
+            raise ScenarioError(
+                f"sweep.{axes[0].key}: {', '.join(shown)} is listed twice; remove one entry"
+            )
+        seen.add(shown)
 
 
 def value_as_text(value: Any) -> str:

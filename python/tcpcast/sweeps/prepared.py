@@ -14,10 +14,12 @@ from tcpcast.engines import REGISTRY, check_engine_names
 from tcpcast.engines.registry import Formula
 from tcpcast.errors import InputError, ScenarioError
 from tcpcast.scenario import Scenario, Sweep, load
+from tcpcast.scenario.sweep import LABEL_KEY
 from tcpcast.scenario.table import did_you_mean_text, find_nearest_word
 from tcpcast.sweeps.axes import (
     SweepAxis,
     SweepRange,
+    check_that_values_differ,
     is_quantity_of_kind,
     read_list_axis,
     read_range_axis,
@@ -97,6 +99,7 @@ def make_grid(table: Sweep, seed: int) -> SweepGrid:
         together = zipped.get(key) or (drawn if key in {axis.key for axis in drawn} else None)
         axes = together or (entry.to_axis() if isinstance(entry, SweepRange) else entry,)
         if axes not in groups:
+            check_that_values_differ(axes)
             groups.append(axes)
     grid = SweepGrid(tuple(groups))
     if len(grid) > MAX_CELLS:
@@ -163,6 +166,12 @@ def _draw_latin_hypercube(
         entry.values_at_positions(column)
         for entry, column in zip(ranges, shares.tolist(), strict=True)
     )
+
+
+def select_figure_keys(groups: Sequence[Sequence[str]]) -> list[str]:
+    """Return the key of each group of keys that a figure shows; nothing if there is no figure."""
+    shown = [group[0] for group in groups if len(group) == 1 or group[0] == LABEL_KEY]
+    return shown if len(shown) == len(groups) <= MAX_FIGURE_KEYS else []
 
 
 def evenly_spaced_values(axis: SweepAxis, maximum: int) -> Iterator[Any]:
@@ -311,6 +320,15 @@ class PreparedSweep:
         names = tuple(group.name for group in self.scenario.populations)
         links = tuple(f"link.{name}" for name in self.scenario.links)
         return (*names, *links) if len(names) > 1 else links
+
+    @property
+    def figure_keys(self) -> dict[str, str]:
+        """The keys that figures show, with the units of their columns; empty if there are none.
+
+        Keys that vary together are shown by the labels of their rows.
+        """
+        groups = [[axis.key for axis in group] for group in self.grid.groups]
+        return {key: self.keys[key] for key in select_figure_keys(groups)}
 
     @property
     def is_grid(self) -> bool:
