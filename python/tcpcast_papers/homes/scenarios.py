@@ -50,6 +50,7 @@ def flent_classes(
     ecn: bool = False,
     paced: Iterable[str] = (),
     bursts: bool = False,
+    **own: Any,
 ) -> list[dict[str, Any]]:
     """Return the classes of flows, with a ping.
 
@@ -65,8 +66,10 @@ def flent_classes(
         Directions whose senders have ``fq`` on their interface, which paces all flows.
     bursts
         Whether the queues of the router hold bursts of segmentation offload.
+    own
+        Further keys of all flows.
     """
-    tcp = {"socket_buffers": SOCKET_BUFFERS} | ({"tso": "auto"} if bursts else {})
+    tcp = {"socket_buffers": SOCKET_BUFFERS} | ({"tso": "auto"} if bursts else {}) | own
     rtt_ms += HOSTS_DELAY_MS
     return class_tables(flows, rtt_ms=rtt_ms, ecn=ecn, paced=tuple(paced), **tcp)
 

@@ -301,7 +301,8 @@ def _ack_filter_cells(lines: Lines) -> Iterator[Cell]:
         # Namespaces: no line below the shaper.
         links["down"]["rate"] = "10gbit"
         flows = [(FlowGroup(direction, "cubic", "BE"), 4) for direction in (DOWN, UP)]
-        classes = flent_classes(flows, rtt_ms=99.5, paced=(UP,))
+        # The upload of 100 Mbit/s shows it: beside the data, a full line carries an ack per packet.
+        classes = flent_classes(flows, rtt_ms=99.5, paced=(UP,), delayed_acks=False)
         sums = {DOWN: "down_sum_mean", UP: "up_sum_mean"}
         values = [
             replace(value, allowed=AllowedDifference(ACK_FILTER_RELATIVE))
@@ -379,7 +380,9 @@ SETS: tuple[CellSet, ...] = (
         _ack_filter_cells,
         (
             f"{_SOURCE}, November 2017: Linux 4.14, namespaces, CAKE in both directions; one run "
-            "each.",
+            "each. The receivers sent an ack for each packet; the reason is unknown. The run with "
+            "100 Mbit/s and no filter shows it: its upload of 54.8 Mbit/s leaves 81,000 acks per "
+            "second to a full line, and its download had 76,000 packets per second.",
         ),
         PACKAGE,
         read_samples,
