@@ -250,13 +250,14 @@ def test_precision_applies_to_main_or_named_metrics() -> None:
 
 
 def test_one_value_is_a_constant_distribution() -> None:
-    constant = {"distribution": "constant", "value": "1s"}
-    one, table = (bulk({"traffic.start": start}) for start in ("1s", constant))
-    assert one.traffic.start == table.traffic.start
     changes = {"traffic.off": "1s", "traffic.size": "100KB"}
-    users = load("web-10mbit", changes=changes).traffic
-    assert (users.off.mean_value(), users.size.is_in_bytes) == (1.0, True)
-    assert load("web-10mbit", changes={"traffic.size": "12pkt"}).traffic.size.mean_value() == 12.0
+    users = load("web-10mbit", changes=changes).resolved()["traffic"]
+    assert users["off"] == {"distribution": "constant", "value": "1s"}
+    assert users["size"] == {"distribution": "constant", "value": "100000B"}
+    packets = load("web-10mbit", changes={"traffic.size": "12pkt"}).resolved()["traffic"]["size"]
+    assert packets == {"distribution": "constant", "value": "12pkt"}
+    start = bulk({"traffic.start": "1s"}).resolved()["traffic"]["start"]
+    assert start == {"distribution": "constant", "value": "1s"}
 
 
 def test_warmup_and_max_wall_accept_special_values() -> None:
