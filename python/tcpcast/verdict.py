@@ -409,11 +409,12 @@ WAITING_METRICS = ("page_time_p95_s", "stall_ratio", "delay_p95_s", "latency_p95
 def main_metric_of_sweep(columns: Columns, group: str = "") -> str:
     """Return the first metric with a value; a time from the SYN only if no simulation lacks it.
 
-    Only the classes of a network have times of messages and requests.
+    Times of messages and requests decide for a class of a network, and for all flows if these have
+    no rate.
     """
     waiting = WAITING_METRICS if group else ()
     names: tuple[str, ...] = ("connection_rate_bps", "total_time_s", "completion_time_s")
-    names = (*names, *waiting, "goodput_bps")
+    names = (*names, *waiting, "goodput_bps", *WAITING_METRICS)
     for name in names:
         values = columns.get(name, ())
         times = columns.get("completion_time_s", ()) if name == "total_time_s" else ()

@@ -45,6 +45,11 @@ def test_fair_queueing_keeps_a_call_short_beside_an_upload(capsys: Capture) -> N
     assert verdict.endswith(" % of class upload.")
 
 
+def test_a_use_without_other_traffic_has_a_verdict(capsys: Capture) -> None:
+    lines = home(capsys, "--uses", "call", "--queue", "droptail,cake").splitlines()
+    assert lines[0].startswith("The delay p95 does not differ significantly (1")
+
+
 def test_printed_scenario_gives_the_same_run(capsys: Capture) -> None:
     text = home(capsys, "--uses", "call=2,download", "--queue", "fq_codel", "--print-scenario")
     scenario = Scenario.from_dict(tomllib.loads(text))
