@@ -127,7 +127,9 @@ def inline(writer: HTML5Translator, node: nodes.math) -> None:
 
 def displayed(writer: HTML5Translator, node: nodes.math_block) -> None:
     """Write an equation on separate lines."""
-    writer.body.append(f'<div class="math">{_mathml(node.astext(), as_block=True)}</div>\n')
+    writer.body.append(
+        f'<div class="math" tabindex="0">{_mathml(node.astext(), as_block=True)}</div>\n'
+    )
     raise nodes.SkipNode
 
 

@@ -29,12 +29,13 @@ PATH = Scenario.from_dict(
 
 
 def outcome(mbps: float, *, wait_ms: int = 0, status: int = 0) -> LinkOutcome:
-    """Return a run of 20 s, of which the link was paused for 10 s."""
-    sent = replace(NOTHING, delivered_bytes=int(mbps * 1e6 / 8 * 10), wait_mean_ns=wait_ms * 10**6)
+    """Return a run of 20 s, of which the link was paused for 10 s, and whose server ended later."""
+    sent = replace(NOTHING, program_bytes=int(mbps * 1e6 / 8 * 10), wait_mean_ns=wait_ms * 10**6)
     return LinkOutcome(
         status=status,
         device="TUN",
-        elapsed_ns=20 * 10**9,
+        program_ns=20 * 10**9,
+        elapsed_ns=25 * 10**9,
         away_ns=10 * 10**9,
         pauses=0,
         longest_pause_ns=0,
@@ -69,6 +70,33 @@ def test_a_bound_is_a_number_or_a_share_of_a_simulated_flow(
         assert check.reference == pytest.approx(9.7e6, rel=0.03)
 
 
+def test_a_link_without_a_rate_has_no_queueing_delay() -> None:
+    path = Scenario.from_dict(
+        {
+            "network": {"rtt": "40ms"},
+            "traffic": {"kind": "bulk", "flows": 1},
+            "tcp": {"receiver_window": 1000},
+            "run": {"duration": "1s"},
+        }
+    )
+    expectations = [parse_expectation(f"{name} >= 1% of quinn") for name in ("rate", "delay")]
+    rate, delay = check_outcome(expectations, path, outcome(10), from_near=True)
+    assert delay.reference == 0
+    assert rate.reference is not None
+    assert rate.reference > 10e6
+
+
+def test_a_wrong_stack_is_named_before_the_program_runs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ran = tmp_path / "ran"
+    command = ["link", "--rtt", "10ms", "--expect", "rate >= 80% of linux-cubik"]
+    assert main([*command, "--", "touch", str(ran)]) == 2
+    assert not ran.exists()
+    message = capsys.readouterr().err
+    assert message.startswith('tcpcast: --expect: "linux-cubik" is not a stack')
+
+
 @pytest.mark.parametrize("bound", ["rate", "rate > 1mbit", "loss <= 1%", "rate >= 2 of linux-bbr"])
 def test_other_forms_are_refused_with_an_example(bound: str) -> None:
     with pytest.raises(TcpcastError, match="for example"):
@@ -88,6 +116,10 @@ def test_reports_have_a_line_for_each_path_and_bound() -> None:
         "**failed** |",
         "the program ended with exit code 7 |",
     ]
+    sentences = [
+        result.sentence(result.checks[0]).split(": ")[1].split(";")[0] for result in results
+    ]
+    assert sentences == ["passed", "failed", "not checked"]
     suite = ElementTree.fromstring(results_as_junit(results))
     assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("3", "1", "1")
     (failed,) = suite.findall("testcase[failure]")

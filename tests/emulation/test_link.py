@@ -62,6 +62,33 @@ def test_each_end_has_its_address_and_that_of_its_peer(run: Run, tmp_path: Path)
     assert (tmp_path / "far").read_text() == "10.0.0.1\n"
 
 
+def test_program_waits_for_a_slow_server_and_its_time_does_not_include_the_wait(run: Run) -> None:
+    """A server that asks for its own name before it listens, as http.server, and does not end."""
+    serve = "import os, socket, time\n"
+    serve += "dns = socket.socket(type=socket.SOCK_DGRAM)\n"
+    serve += "dns.connect((os.environ['TCPCAST_PEER'], 53)); time.sleep(1.2)\n"
+    serve += "own = socket.create_server(('', 7007)); peer, _ = own.accept()\n"
+    serve += "peer.sendall(bytes(100_000)); peer.close(); time.sleep(100)"
+    ask = "import os, socket\n"
+    ask += "own = socket.create_connection((os.environ['TCPCAST_PEER'], 7007), timeout=120)\n"
+    ask += "while own.recv(100_000): pass"
+    ran = run([*FAST, "--server-command", shlex.join(python(serve))], python(ask))
+    if ran.numbers["distortion"] is None:
+        assert ran.code == 0
+    back = ran.numbers["far_to_near"]
+    assert 100_000 < back["program_bytes"] <= back["delivered_bytes"] < 120_000
+    # The link also runs for 1.2 s before the program, and for .5 s after it.
+    assert ran.numbers["program_ns"] < ran.numbers["elapsed_ns"] - 1.6e9
+
+
+def test_a_name_is_refused_at_once_because_no_name_server_can_be_reached(run: Run) -> None:
+    """http.server asks for its own name before it listens, and waited for 10 s."""
+    ask = "import socket, time\nbegun = time.monotonic()\n"
+    ask += "try: socket.getaddrinfo('no-such-host.example.org', 80)\n"
+    ask += "except OSError: print(time.monotonic() - begun < 4)"
+    assert run(FAST, python(ask)).out == "True\n"
+
+
 def test_link_forwards_ipv6(run: Run) -> None:
     serve = "import socket; own = socket.create_server(('::', 7007), family=socket.AF_INET6)\n"
     serve += "peer, address = own.accept(); peer.sendall(address[0].encode()); peer.close()"

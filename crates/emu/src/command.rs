@@ -8,11 +8,12 @@ use crate::network::{DeviceKind, EmulatedHost, EmulatedNetwork};
 use crate::path::{
     EmulatedPaths, LinkPort, LinkSide, PacketInTransit, PortPair, ipv6_address_of_port,
 };
+use crate::sandbox;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, Signal, kill};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
-use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid, waitpid};
 use nix::unistd::Pid;
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -22,6 +23,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
+use tcpcast_link::time::Nanos;
 use tcpcast_net::{Network, RouteId};
 
 /// Address of the near end.
@@ -33,8 +35,10 @@ pub const PEER_VARIABLE: &str = "TCPCAST_PEER";
 /// Environment variable with the IPv6 address of the other end.
 pub const PEER6_VARIABLE: &str = "TCPCAST_PEER6";
 
-/// Maximum time for which the near program waits for the far one to listen.
-const LISTEN_TIMEOUT: Duration = Duration::from_secs(1);
+/// Maximum time for which the near program waits for the far one to listen, and the time between
+/// two looks. Servers in Java or Python need seconds on a busy machine.
+const LISTEN_TIMEOUT: Duration = Duration::from_secs(5);
+const LISTEN_INTERVAL: Duration = Duration::from_millis(5);
 /// Maximum time for which the far program may continue after the near one has ended, and after
 /// SIGTERM.
 const FAR_EXIT_TIMEOUT: Duration = Duration::from_millis(500);
@@ -68,14 +72,25 @@ pub struct LinkCommand {
 /// Result of a run.
 #[derive(Debug)]
 pub struct LinkResult {
-    /// Exit status of the near program; 128 plus the signal if a signal ended it.
-    pub status: i32,
+    /// The run of the near program.
+    pub program: ProgramRun,
     /// Kind of device between hosts and link.
     pub device: DeviceKind,
     /// Result of the forwarding loop.
     pub outcome: ForwardingResult,
     /// Error that truncated the capture.
     pub capture_error: Option<io::Error>,
+}
+
+/// The run of the near program, without the time in which the far one starts or ends.
+#[derive(Clone, Copy, Debug)]
+pub struct ProgramRun {
+    /// Exit status; 128 plus the signal if a signal ended the program.
+    pub status: i32,
+    /// Duration by the host's clock, ns.
+    pub elapsed: Nanos,
+    /// IP bytes that the link delivered until the program ended: near to far, far to near.
+    pub delivered_bytes: [u64; 2],
 }
 
 /// Error before or during the run.
@@ -133,12 +148,16 @@ impl LinkCommand {
         let mut capture = capture.transpose().map_err(LinkError::Loop)?;
         let mut paths = EmulatedPaths::new(self.network, ports, pairs, self.memory);
         let mut nat_guard = None;
+        if self.nat.is_none() {
+            sandbox::hide_name_servers();
+        }
         if let (Some(nat), Some(far)) = (self.nat, network.hosts.last()) {
             paths = paths.with_far_default_route();
             nat_guard = Some(nat.connect_far_end_to_host(far).map_err(LinkError::Network)?);
         }
+        let paths = SharedPaths::new(paths);
         let mut forwarding =
-            ForwardingLoop::new(SharedPaths::new(paths), devices).map_err(LinkError::Loop)?;
+            ForwardingLoop::new(paths.clone(), devices).map_err(LinkError::Loop)?;
         let stop = StopHandle::new().map_err(LinkError::Loop)?;
         let (ended, outcome) = thread::scope(|scope| -> Result<_, LinkError> {
             let stop_handle = stop.clone();
@@ -147,7 +166,7 @@ impl LinkCommand {
                 forwarding.forward_until_stopped(&stop_handle, capture)
             });
             let work = work.map_err(LinkError::Loop)?;
-            let ended = children.run_programs(&network, &self.near, self.far.as_deref());
+            let ended = children.run_programs(&network, &paths, &self.near, self.far.as_deref());
             stop.request_stop();
             Ok((ended, work.join()))
         })?;
@@ -156,7 +175,7 @@ impl LinkCommand {
         outcome.missed += network.interface_drops();
         drop(nat_guard);
         let capture_error = capture.and_then(|capture| capture.finish_writing().err());
-        Ok(LinkResult { status: ended?, device: network.device, outcome, capture_error })
+        Ok(LinkResult { program: ended?, device: network.device, outcome, capture_error })
     }
 }
 
@@ -180,19 +199,25 @@ impl<'a> ChildProcesses<'a> {
     fn run_programs(
         &self,
         network: &EmulatedNetwork,
+        paths: &SharedPaths,
         near: &[OsString],
         far: Option<&[OsString]>,
-    ) -> Result<i32, LinkError> {
+    ) -> Result<ProgramRun, LinkError> {
         let [here, there, ..] = &network.hosts[..] else {
             return Err(LinkError::Network(io::Error::other("an end is missing")));
         };
         let mut far_child = None;
         if let Some(far) = far {
-            far_child = Some(start_program(there, far, here, Stdio::null())?);
-            wait_for_listening_socket(there);
+            let child = start_program(there, far, here, Stdio::null())?;
+            far_child = Some(child);
+            self.wait_until_listening(there, child)?;
         }
+        let started = Instant::now();
         let program = start_program(here, near, there, Stdio::inherit())?;
         let status = self.wait_for_child(program, &mut far_child, None)?.unwrap_or(3);
+        let elapsed = started.elapsed().as_nanos() as Nanos;
+        let report = paths.lock().current_report();
+        let delivered_bytes = [report.forward.delivered.bytes, report.back.delivered.bytes];
         if let Some(far) = far_child {
             let left = self.wait_for_child(far, &mut far_child, Some(FAR_EXIT_TIMEOUT))?;
             if left.is_none() {
@@ -201,7 +226,29 @@ impl<'a> ChildProcesses<'a> {
                 self.wait_for_child(far, &mut far_child, Some(FAR_TERM_TIMEOUT))?;
             }
         }
-        Ok(status)
+        Ok(ProgramRun { status, elapsed, delivered_bytes })
+    }
+
+    /// Waits until a socket listens at a host, or the program that should listen has ended, for at
+    /// most [`LISTEN_TIMEOUT`].
+    fn wait_until_listening(&self, host: &EmulatedHost, child: Pid) -> Result<(), LinkError> {
+        let until = Instant::now() + LISTEN_TIMEOUT;
+        while Instant::now() < until {
+            // Without access to the socket list, there is no wait.
+            if host.namespace.run_in_namespace(|| Ok(is_any_socket_listening())).unwrap_or(true) {
+                break;
+            }
+            let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
+            if !matches!(waitid(Id::Pid(child), flags), Ok(WaitStatus::StillAlive)) {
+                break;
+            }
+            let interval = PollTimeout::try_from(LISTEN_INTERVAL).unwrap_or(PollTimeout::ZERO);
+            if poll(&mut [PollFd::new(self.lifeline.as_fd(), PollFlags::POLLIN)], interval) == Ok(1)
+            {
+                return Err(LinkError::Abandoned);
+            }
+        }
+        Ok(())
     }
 
     /// Waits for a child and returns its status; `None` after `within`. Sets `other` to `None` when
@@ -283,28 +330,21 @@ fn start_program(
     started.map(|child| Pid::from_raw(child.id() as i32)).map_err(named)
 }
 
-/// Waits until a socket listens at a host, for at most a second.
-fn wait_for_listening_socket(host: &EmulatedHost) {
-    let until = Instant::now() + LISTEN_TIMEOUT;
-    let waited = host.namespace.run_in_namespace(|| {
-        while !is_any_socket_listening() && Instant::now() < until {
-            thread::sleep(Duration::from_millis(5));
-        }
-        Ok(())
-    });
-    // Without access to the socket list, there is no wait.
-    drop(waited);
-}
-
-/// Whether a TCP socket is listening, or a UDP socket is bound, in the thread's network namespace.
+/// Whether a TCP socket is listening, or a UDP socket receives from any peer, in the thread's network
+/// namespace.
+///
+/// A UDP socket with a peer, for example of a server that asks for its own name before it listens,
+/// is a client.
 fn is_any_socket_listening() -> bool {
     const LISTEN_STATE: &str = "0A";
+    const UNCONNECTED_STATE: &str = "07";
     let lines = |name: &str| {
         ["", "6"].map(|version| {
             fs::read_to_string(format!("/proc/thread-self/net/{name}{version}")).unwrap_or_default()
         })
     };
-    let is_listening = |line: &str| line.split_whitespace().nth(3) == Some(LISTEN_STATE);
-    let tcp = lines("tcp").iter().any(|text| text.lines().skip(1).any(is_listening));
-    tcp || lines("udp").iter().any(|text| text.lines().count() > 1)
+    [("tcp", LISTEN_STATE), ("udp", UNCONNECTED_STATE)].iter().any(|(name, state)| {
+        let is_in_state = |line: &str| line.split_whitespace().nth(3) == Some(*state);
+        lines(name).iter().any(|text| text.lines().skip(1).any(is_in_state))
+    })
 }

@@ -14,16 +14,20 @@ impl LinkResult {
         let mut put = |key: &str, value: &dyn std::fmt::Display| {
             let _ = writeln!(text, "{key} {value}");
         };
-        put("status", &self.status);
+        put("status", &self.program.status);
         put("way", &self.device.name());
+        put("program_ns", &self.program.elapsed);
         put("elapsed_ns", &outcome.elapsed);
         put("away_ns", &outcome.paused);
         put("pauses", &outcome.pause_count);
         put("longest_pause_ns", &outcome.longest_pause);
         put("missed", &outcome.missed);
         put("cpu_ns", &outcome.cpu);
-        write_direction_counters(&mut put, "forward", &outcome.path.forward);
-        write_direction_counters(&mut put, "back", &outcome.path.back);
+        let directions = [("forward", &outcome.path.forward), ("back", &outcome.path.back)];
+        for ((name, counters), bytes) in directions.into_iter().zip(self.program.delivered_bytes) {
+            put(&format!("{name}.program_bytes"), &bytes);
+            write_direction_counters(&mut put, name, counters);
+        }
         if let Some(reason) = outcome.unreliable_result_reason() {
             put("distortion", &reason);
         }

@@ -12,6 +12,7 @@ from tcpcast.cli.commands import LINK
 from tcpcast.cli.link_expectations import (
     PathResult,
     check_outcome,
+    check_stacks,
     parse_expectation,
     results_as_json,
     results_as_junit,
@@ -24,7 +25,7 @@ from tcpcast.emulation.launch import run_link
 from tcpcast.engines.packet.configuration import make_configuration, to_nanoseconds
 from tcpcast.errors import MachineError, ScenarioError, TcpcastError, naming_options
 from tcpcast.output import atomic_file, check_file_is_writable
-from tcpcast.readable_units import rate_text, time_text
+from tcpcast.readable_units import count_text, rate_text, time_text
 from tcpcast.report.json import encode
 from tcpcast.scenario import Scenario, load, parse_assignments
 from tcpcast.scenario.changes import apply_changes
@@ -54,17 +55,18 @@ def link_lines(outcome: LinkOutcome) -> list[str]:
 def _direction_lines(name: str, counts: DirectionCounts, seconds: float) -> list[str]:
     if counts.entered == 0:
         return [f"{name}: no packet"]
-    rate = counts.delivered_bytes * 8 / seconds
+    rate = counts.program_bytes * 8 / seconds
     lost = {
         "at random": counts.random_drops,
         "at a full buffer": counts.full_drops,
         "early by the queue": counts.early_drops,
         "by this machine": counts.machinery_drops,
     }
-    dropped = [f"{number} lost {how}" for how, number in lost.items() if number]
+    dropped = [f"{number:,} lost {how}" for how, number in lost.items() if number]
     if counts.marked:
-        dropped.append(f"{counts.marked} marked")
-    numbers = [f"{counts.entered} packets", f"{counts.delivered} delivered", *dropped]
+        dropped.append(f"{counts.marked:,} marked")
+    entered = count_text(counts.entered, "packet")
+    numbers = [entered, f"{counts.delivered:,} delivered", *dropped]
     wait, late = time_text(counts.wait_mean_ns / 1e9), time_text(counts.late_p50_ns / 1e9)
     high_wait, high_late = time_text(counts.wait_p95_ns / 1e9), time_text(counts.late_p99_ns / 1e9)
     return [
@@ -114,6 +116,8 @@ def link(  # noqa: PLR0913 - one parameter per option
     typed = parse_assignments(changes or ())
     fixed = {k: v for k, v in given.items() if v is not None} | typed
     scenarios = [(cell, _link_scenario(file, {**fixed, **cell})) for cell in _cells(vary, typed)]
+    for _, scenario in scenarios:
+        check_stacks(expectations, scenario)
     for file_to_write in filter(None, (pcap, *(out or ()))):
         check_file_is_writable(file_to_write, force=force)
     results = []
@@ -135,9 +139,10 @@ def link(  # noqa: PLR0913 - one parameter per option
         outcome = _run_program(question, pcap, pcap_side, force=force)
         _print_counters(outcome)
         checks = check_outcome(expectations, scenario, outcome, from_near=server == "near")
+        result = PathResult(cell, outcome, checks)
         for check in checks:
-            print_message(check.sentence())
-        results.append(PathResult(cell, outcome, checks))
+            print_message(result.sentence(check))
+        results.append(result)
     for name in out or ():
         _write_results(results, name, as_list=bool(vary or expect), force=force)
     raise typer.Exit(max(map(_exit_code, results)))

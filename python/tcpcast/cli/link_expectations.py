@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
 from tcpcast import units
-from tcpcast.errors import TcpcastError, UnitError
+from tcpcast.errors import TcpcastError, UnitError, naming_options
 from tcpcast.readable_units import rate_text, time_text
 
 if TYPE_CHECKING:
@@ -89,15 +89,21 @@ class PathResult:
             return f"the program ended with exit code {self.outcome.status}"
         return self.outcome.distortion
 
+    def sentence(self, check: Check) -> str:
+        """Return the result of a check as a sentence."""
+        if self.error is not None:
+            return f"{check.expectation.text}: not checked; {self.error}"
+        return check.sentence()
+
     @property
     def seconds(self) -> float:
-        """Length of the run in seconds, without the time for which the link was paused."""
+        """Time of the program in seconds, without the time for which the link was paused."""
         return seconds_of(self.outcome)
 
 
 def seconds_of(outcome: LinkOutcome) -> float:
-    """Return the length of a run in seconds, without the time for which the link was paused."""
-    return max(1, outcome.elapsed_ns - outcome.away_ns) / 1e9
+    """Return the time of the program in seconds, without the time for which the link was paused."""
+    return max(1, outcome.program_ns - outcome.away_ns) / 1e9
 
 
 def parse_expectation(text: str) -> Expectation:
@@ -154,7 +160,7 @@ def check_outcome(
     """
     counts = outcome.near_to_far if from_near else outcome.far_to_near
     seconds = seconds_of(outcome)
-    measured = {"rate": 8 * counts.delivered_bytes / seconds, "delay": counts.wait_mean_ns / 1e9}
+    measured = {"rate": 8 * counts.program_bytes / seconds, "delay": counts.wait_mean_ns / 1e9}
     references: dict[str, dict[str, float]] = {}
     checks = []
     for each in expectations:
@@ -168,6 +174,31 @@ def check_outcome(
     return checks
 
 
+def check_stacks(expectations: Sequence[Expectation], scenario: Scenario) -> None:
+    """Check that the stack of each expectation exists, before a program runs for a long time.
+
+    Raises
+    ------
+    TcpcastError
+        A stack does not exist, or cannot use the path of the scenario.
+    """
+    for each in expectations:
+        if each.stack is not None:
+            with naming_options({"tcp.stack": "--expect"}):
+                reference_scenario(scenario, each.stack, MIN_REFERENCE_S)
+
+
+def reference_scenario(scenario: Scenario, stack: str, seconds: float) -> Scenario:
+    """Return the scenario of one bulk flow of a stack on a path, for the time of a program."""
+    changes = {
+        "tcp.stack": stack,
+        "tcp.receiver_window": REFERENCE_WINDOW_PKTS,
+        "run.duration": f"{max(seconds, MIN_REFERENCE_S):.3f}s",
+        "run.warmup": "0s",
+    }
+    return scenario.with_changes(changes)
+
+
 def simulate_reference(scenario: Scenario, stack: str, seconds: float) -> dict[str, float]:
     """Return rate (IP bytes, bit/s) and mean queueing delay (s) of one simulated bulk flow.
 
@@ -175,18 +206,14 @@ def simulate_reference(scenario: Scenario, stack: str, seconds: float) -> dict[s
     """
     from tcpcast.engines import answer  # noqa: PLC0415 - slow to import
 
-    changes = {
-        "tcp.stack": stack,
-        "tcp.receiver_window": REFERENCE_WINDOW_PKTS,
-        "run.duration": f"{max(seconds, MIN_REFERENCE_S):.3f}s",
-        "run.warmup": "0s",
-    }
-    flow = scenario.with_changes(changes)
+    flow = reference_scenario(scenario, stack, seconds)
     (result,) = answer(flow, ["packet"])
     delivered_pps = result["send_rate_pps"] * (1 - result["loss_ratio"])
+    delay = result.metrics.get("queue_delay_mean_s")
     return {
         "rate": 8 * flow.network.packet_bytes * delivered_pps,
-        "delay": result["queue_delay_mean_s"],
+        # A link without a rate has no queue.
+        "delay": 0.0 if delay is None else delay.value,
     }
 
 

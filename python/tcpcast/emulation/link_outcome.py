@@ -13,12 +13,14 @@ class DirectionCounts:
     ``entered`` = ``delivered`` + ``full_drops`` + ``early_drops`` + ``random_drops`` +
     ``machinery_drops`` + ``in_transit``. For delivered packets, ``wait_*`` is the time before
     transmission, and ``late_*`` the delay of the delivery beyond the emulated time.
+    ``program_bytes`` are the IP bytes delivered until the program ended.
     """
 
     entered: int
     entered_bytes: int
     delivered: int
     delivered_bytes: int
+    program_bytes: int
     full_drops: int
     early_drops: int
     random_drops: int
@@ -40,12 +42,14 @@ class LinkOutcome:
     """Results of a link and of the program at its near end.
 
     ``near_to_far`` and ``far_to_near`` are the counters of both directions. ``distortion`` is the
-    reason not to trust the counters, or None. ``away_ns`` is the time in nanoseconds for which the
-    clock of the link was paused.
+    reason not to trust the counters, or None. ``program_ns`` is the time of the program in
+    nanoseconds, ``elapsed_ns`` that of the link, which also waits for the program at the far end to
+    listen and to end, and ``away_ns`` the time for which the clock of the link was paused.
     """
 
     status: int
     device: str
+    program_ns: int
     elapsed_ns: int
     away_ns: int
     pauses: int

@@ -80,6 +80,6 @@ pub(super) fn run_link_dict(
         let result = command.run(lifeline)?;
         // Ignore a closed pipe: without a reader, the status is not used either.
         let _ = answer.write_all(result.to_summary_lines().as_bytes());
-        Ok(result.status)
+        Ok(result.program.status)
     })
 }
