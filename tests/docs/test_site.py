@@ -127,7 +127,9 @@ def test_theme_is_corrected_for_keyboards_and_screen_readers(site: Path) -> None
     assert not re.search(r'role="heading"(?! aria-level)', text)
     assert not re.search(r'<div class="table-wrapper', text)
     equations = (site / "docs" / "reference" / "models.html").read_text(encoding="utf-8")
-    assert equations.count('<div class="math"') == equations.count('<div class="math" tabindex') > 20
+    assert (
+        equations.count('<div class="math"') == equations.count('<div class="math" tabindex') > 20
+    )
     assert 'aria-label="Pages"' in text
 
 
