@@ -23,7 +23,8 @@ use serde::Deserialize;
 pub enum PieRules {
     /// Linux's `sch_pie.c` with time stamps. The burst allowance decreases as packets leave, p
     /// rises by an additional 2 % if the delay is above 250 ms, and p shrinks by 1/64 if the delay
-    /// was 0 and the queue is empty. Unlike in Linux, p never exceeds 1.
+    /// was 0 and the queue is empty. Only a drop or a random mark resets the sum of probabilities.
+    /// Unlike in Linux, p never exceeds 1.
     #[default]
     Linux,
     /// `sch_pie.c` of Linux 3.14 to 5.0. The delay is the backlog divided by the measured departure
@@ -198,7 +199,14 @@ impl<D: RandomSource> Pie<D> {
         if self.accumulated < 0.85 {
             return false;
         }
-        let signals = self.accumulated >= 8.5 || self.draws.draw_chance(probability);
+        if self.accumulated >= 8.5 {
+            // Linux resets the sum only with a drop, so after a mark it also marks what follows.
+            if self.config.rules == PieRules::Rfc8033 {
+                self.accumulated = 0.0;
+            }
+            return true;
+        }
+        let signals = self.draws.draw_chance(probability);
         if signals {
             self.accumulated = 0.0;
         }
@@ -287,7 +295,10 @@ impl<D: RandomSource> AdmissionRule for Pie<D> {
         let admit = match signals {
             false => AdmitDecision::Accept,
             true if marks && context.ecn.is_ecn_capable() => AdmitDecision::Mark,
-            true => AdmitDecision::Drop,
+            true => {
+                self.accumulated = 0.0;
+                AdmitDecision::Drop
+            }
         };
         if self.config.rules == PieRules::Rfc8033 && self.is_delay_low() && self.probability == 0.0
         {

@@ -153,6 +153,26 @@ fn rfc_8033_5_4_drops_are_spread_by_accumulated_probability() {
 }
 
 #[test]
+fn linux_marks_until_a_drop_after_the_accumulated_probability_reaches_its_limit() {
+    // A draw that never drops, so only the sum of 8.5 does.
+    let outcomes = |rules, probability| {
+        let config = PieConfig { rules, ecn_below: Some(0.1), ..PieConfig::default() };
+        let mut pie = congested(config, probability, 100 * MS);
+        pie.draws = Always(0.9);
+        let signals =
+            |_: &usize| admit(&mut pie, arrival(Ecn::Ect0, 1500)) != AdmitDecision::Accept;
+        (1..=140).filter(signals).collect::<Vec<_>>()
+    };
+    // Below 10 %, packets are marked: RFC 8033 resets the sum, Linux does not.
+    assert_eq!(outcomes(PieRules::Rfc8033, 0.0625), [136]);
+    assert_eq!(outcomes(PieRules::Linux, 0.0625), [136, 137, 138, 139, 140]);
+    // Above 10 %, they are dropped, which resets the sum in both.
+    for rules in [PieRules::Rfc8033, PieRules::Linux] {
+        assert_eq!(outcomes(rules, 0.125), [68, 136]);
+    }
+}
+
+#[test]
 fn rfc_8033_5_1_capable_packets_are_dropped_above_threshold() {
     let config = PieConfig { ecn_below: Some(0.1), ..rfc() };
     for (probability, ecn, expected) in [
