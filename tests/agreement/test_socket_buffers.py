@@ -70,7 +70,15 @@ def test_short_transfer_takes_the_same_time_without_losses() -> None:
     ("buffers", "message"),
     [
         ("linux-4.4", 'use "unlimited", "kernel", "linux-5.15" or "linux-6.18"'),
-        ({"send": "1MiB"}, "receive"),
+        ({"send": "1MiB"}, r'^tcp\.socket_buffers\.receive: missing; add receive = "32MiB"$'),
+        (
+            {"send": "1EB", "receive": "1MiB"},
+            r'^tcp\.socket_buffers\.send: "1EB" is not a size .*; use "1000000TB"$',
+        ),
+        (
+            {"send": "1MiB", "receive": "1KB"},
+            r'^tcp\.socket_buffers\.receive: must be at least "2304B", as in Linux$',
+        ),
     ],
 )
 def test_bad_values_are_reported(buffers: Any, message: str) -> None:

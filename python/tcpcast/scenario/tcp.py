@@ -8,11 +8,13 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import (
     BeforeValidator,
     ConfigDict,
+    Discriminator,
     Field,
     PlainSerializer,
     PlainValidator,
     SerializerFunctionWrapHandler,
     StrictBool,
+    Tag,
     ValidationInfo,
     WithJsonSchema,
     model_serializer,
@@ -162,11 +164,14 @@ class SocketBuffers(Table):
         description="third value of tcp_rmem: memory of which Linux 6.18 advertises five eighths",
     )
 
+    def _find_errors(self) -> Errors:
+        if self.receive < _MIN_RECEIVE_BYTES:
+            least = units.format_bytes(_MIN_RECEIVE_BYTES)
+            yield make_error_at(f'must be at least "{least}", as in Linux', "receive")
 
-def _read_socket_buffers(value: object) -> object:
-    if isinstance(value, Mapping | SocketBuffers):
-        return value
-    return choice_validator("setting of socket buffers", _BUFFER_DEFAULTS)(value)
+
+def _get_buffers_kind(value: object) -> str:
+    return "a-table" if isinstance(value, Mapping | SocketBuffers) else "a-rule"
 
 
 _TIMES = ("ack_timeout", "min_rto", "max_rto", "rto_granularity")
@@ -174,10 +179,17 @@ _TIMES = ("ack_timeout", "min_rto", "max_rto", "rto_granularity")
 
 _BUFFER_DEFAULTS = ("unlimited", "kernel", "linux-5.15", "linux-6.18")
 _DEFAULT_WMEM = 4 * 2**20
+_MIN_RECEIVE_BYTES = 2304
+"""``SOCK_MIN_RCVBUF``; a window that never opens would stop the connection."""
 
 _SocketBuffersRule = Annotated[
-    Literal["unlimited", "kernel", "linux-5.15", "linux-6.18"] | SocketBuffers,
-    BeforeValidator(_read_socket_buffers),
+    Annotated[
+        Literal["unlimited", "kernel", "linux-5.15", "linux-6.18"],
+        BeforeValidator(choice_validator("setting of socket buffers", _BUFFER_DEFAULTS)),
+        Tag("a-rule"),
+    ]
+    | Annotated[SocketBuffers, Tag("a-table")],
+    Discriminator(_get_buffers_kind),
 ]
 
 
