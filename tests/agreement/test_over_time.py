@@ -48,6 +48,7 @@ def mean(table: dict[str, Any], column: str, begin: float) -> float:
         {"tcp__stack": "linux-cubic"},
         {"network__bottleneck__rate": {"bucket": "5mbit", "burst": "30KB"}},
         {"cross": [{"model": "fgn", "mean": "40%", "sd": "20%", "hurst": 0.7, "bin": "10ms"}]},
+        {"traffic": {"kind": "stream", "ladder": ["0.2mbit", "1mbit", "3mbit"]}},
     ],
 )
 def test_tables_do_not_change_the_run(changes: dict[str, Any]) -> None:
@@ -166,3 +167,63 @@ def test_isolated_transfer_distributions_agree_with_percentiles() -> None:
         assert contains_share.all()
         middle = np.abs(of_size["share"] - 0.5).argmin()
         assert 0.02 < of_size["high"][middle] - of_size["low"][middle] < 0.12
+
+
+FILM: dict[str, Any] = {
+    "name": "film",
+    "network": {"rtt": "40ms", "bottleneck": {"rate": "20mbit", "buffer": "100pkt"}},
+    "class": [
+        {
+            "name": "film",
+            "flows": 2,
+            "stop": "30s",
+            "traffic": {"kind": "stream", "ladder": ["0.5mbit", "1mbit", "2mbit"]},
+        },
+        {"name": "tv", "flows": 1, "traffic": {"kind": "stream", "rate": "1mbit"}},
+        {"name": "copy", "flows": 1, "start": "20s", "traffic": {"kind": "bulk"}},
+    ],
+    "run": {"duration": "40s", "warmup": "5s", "replications": 1},
+}
+
+
+def test_players_have_a_buffer_and_a_quality_over_time() -> None:
+    (answer,) = simulate(Scenario.from_dict(FILM))
+    table = answer.tables["flows_over_time"]
+    film, tv, copy = (
+        {name: column[table["class"] == each] for name, column in table.items()}
+        for each in ("film", "tv", "copy")
+    )
+    # Segments of the lowest rate come first; those of the highest while 27 s are buffered.
+    rates, buffers = film["video_rate_bps"], film["buffered_s"]
+    playing = film["to_s"] <= 30.0
+    assert rates[np.isfinite(rates)][0] == 0.5e6
+    assert set(rates[playing & (film["from_s"] > 15.0)]) == {2e6}
+    assert np.nanmax(buffers) <= 30.0
+    assert np.nanmin(buffers) >= 0.0
+    assert buffers[playing][-1] > 25.0
+    assert np.isnan(buffers[~playing]).all()
+    assert np.isnan(rates[~playing]).all()
+    # Between two segments a full buffer plays: a slot takes its own length out of it.
+    slots, changes = np.diff(tv["to_s"]), np.diff(tv["buffered_s"])
+    late = tv["from_s"][1:] > 15.0
+    played = np.isclose(changes, -slots, atol=1e-6)
+    filled = np.isclose(changes, 2.0 - slots, atol=1e-6)
+    assert (played | filled)[late].all()
+    assert played[late].sum() > 5 * filled[late].sum() > 0
+    assert np.isnan(tv["video_rate_bps"]).all()
+    assert np.isnan(copy["buffered_s"]).all()
+    assert "buffered_s" not in simulate(make_scenario())[0].tables["flows_over_time"]
+
+
+def test_buffer_of_a_stalling_player_is_empty() -> None:
+    changes = {
+        "network.bottleneck.rate": "1mbit",
+        "class": [
+            {"name": "film", "flows": 1, "traffic": {"kind": "stream", "rate": "2mbit"}},
+        ],
+    }
+    (answer,) = simulate(Scenario.from_dict(FILM).with_changes(changes))
+    buffers = answer.tables["flows_over_time"]["buffered_s"]
+    # Half of the time plays: from 4 s at each start to an empty buffer.
+    assert 0.0 <= np.nanmin(buffers) < 0.2
+    assert 3.5 < np.nanmax(buffers) <= 4.0

@@ -69,6 +69,17 @@ def test_over_time_figure_has_panel_per_quantity_and_warm_up(scenario: Scenario)
     assert "95 % interval of 4 replications" in legend(figure)
 
 
+def test_over_time_figure_has_quality_and_buffer_of_players(scenario: Scenario) -> None:
+    example = answer(2.0)
+    example.tables["flows_over_time"] |= with_bounds("video_rate_bps", [np.nan, 1e6, 2e6, 4e6])
+    example.tables["flows_over_time"] |= with_bounds("buffered_s", [0, 4, 12, 20], 1.0)
+    figure = draw_figure(example, scenario, "over-time")
+    labels = [" ".join(axes.get_ylabel().split()) for axes in figure.axes]
+    assert labels[1:3] == ["quality of video (Mbit/s)", "mean buffer of a player (s)"]
+    assert figure.axes[1].get_ylim()[0] == 0
+    assert 20 <= figure.axes[2].get_ylim()[1] <= 30
+
+
 def test_windows_of_very_different_flows_have_logarithmic_axis(scenario: Scenario) -> None:
     example = answer()
     table = example.tables["windows_over_time"]

@@ -120,8 +120,8 @@ def test_har_gives_parents_delays_and_server_times(tmp_path: Path) -> None:
         ('{"log": {"entries": [', "not valid JSON in line 1"),
         ("[]", "JSON without an object"),
         ("[" * 100_000, "too many levels of JSON"),
-        ('{"log": 3}', "contains no requests with a time; use a complete HAR export"),
-        ('{"log": {"entries": [{"request": {"url": 5}}, 7, null]}}', "contains no requests"),
+        ('{"log": 3}', "contains no requests; use a complete HAR export"),
+        ('{"log": {"entries": [{"request": {"url": 5}}, 7, null]}}', "contains no requests over"),
         ('{"a": [' + "1," * 4_000_001 + "1]}", "more than 4,000,000 values; export a single page"),
     ],
 )
@@ -134,13 +134,125 @@ def test_damaged_har_files_are_one_line(tmp_path: Path, content: str, message: s
     assert message in line
 
 
-def test_cyclic_and_large_har_files_are_refused(tmp_path: Path) -> None:
+def test_requests_of_a_har_file_follow_their_causes(tmp_path: Path) -> None:
     root = make_entry("https://a.example/", 0)
     one = make_entry("https://a.example/1", 100, _initiator={"url": "https://a.example/2"})
-    two = make_entry("https://a.example/2", 200, _initiator={"url": "https://a.example/1"})
-    write_har(tmp_path / "page.har", root, one, two)
-    with pytest.raises(ScenarioError, match=r"requests cause each other in a cycle \(1\)"):
+    two = make_entry("https://a.example/2#x", 200, _initiator={"url": "https://a.example/1#y"})
+    three = make_entry("https://a.example/3", 300, _initiator={"url": "https://a.example/3"})
+    found = read_har(write_har(tmp_path / "page.har", three, two, one, root))
+    # Requests 1 and 2 name each other: only 1 can have caused 2.
+    assert [item.get("parent") for item in found] == [None, "1 /", "2 1", "1 /"]
+    assert len(pages(load(tmp_path, "page.har")).objects) == 4
+
+
+def test_redirects_in_a_har_file_are_parents(tmp_path: Path) -> None:
+    def redirect(target: str) -> dict[str, Any]:
+        return {"status": 302, "bodySize": 0, "headersSize": 200, "redirectURL": target}
+
+    by_document = {"url": "https://www.a.example/"}
+    entries = [
+        make_entry("https://a.example/", 0, response=redirect("https://www.a.example/")),
+        make_entry("https://www.a.example/", 70),
+        make_entry("https://www.a.example/old.js", 200, response=redirect("/new.js#top")),
+        make_entry("https://www.a.example/new.js", 270, _initiator=by_document),
+        make_entry("https://www.a.example/odd.js", 280, response=redirect("http://[::1")),
+        make_entry("https://www.a.example/new.js", 900, _initiator=by_document),
+    ]
+    found = read_har(write_har(tmp_path / "page.har", *entries))
+    assert [item.get("parent") for item in found] == [
+        None, "1 /", "1 /", "3 old.js", "1 /", "2 /",
+    ]  # fmt: skip
+    # The redirect itself has 200 B, and ends 61 ms after its request.
+    assert (found[0]["size"], found[1]["delay"], found[3]["delay"]) == ("200B", "9ms", "9ms")
+
+
+@pytest.mark.parametrize(
+    ("response", "keys", "size"),
+    [
+        ({"status": 304, "_transferSize": 180, "content": {"size": 90_000}}, {}, 180),
+        ({"status": 304, "bodySize": 0, "content": {"size": 90_000}}, {}, 300),
+        ({"status": 304, "bodySize": -1, "headersSize": 90, "content": {"size": 90_000}}, {}, 90),
+        ({"status": 200, "bodySize": -1, "headersSize": -1, "content": {"size": 900}}, {}, 1_200),
+        ({"status": 204, "bodySize": 0, "headersSize": 120, "content": {"size": 0}}, {}, 120),
+        ({"status": 404, "bodySize": 1e17, "content": {"size": 700}}, {}, 1_000),
+        ({"status": 200, "_transferSize": -1, "bodySize": 700, "headersSize": 90}, {}, 790),
+        # Not transferred: by a service worker, from caches, failed, and a WebSocket.
+        ({"status": 200, "_transferSize": 0, "content": {"size": 900}}, {}, None),
+        ({"status": 200, "bodySize": 0, "content": {"size": 900}}, {}, None),
+        ({"status": 200, "bodySize": 900}, {"_fromCache": "memory"}, None),
+        ({"status": 0, "bodySize": -1}, {}, None),
+        ({"status": -1}, {}, None),
+        ({"status": None}, {}, None),
+        ({"status": 101, "_transferSize": 200}, {}, None),
+    ],
+)
+def test_har_counts_what_crossed_the_network(
+    tmp_path: Path, response: dict[str, Any], keys: dict[str, Any], size: int | None
+) -> None:
+    entry = make_entry("https://a.example/x", 100, response=response, **keys)
+    found = read_har(write_har(tmp_path / "page.har", make_entry("https://a.example/", 0), entry))
+    assert [item["size"] for item in found[1:]] == ([] if size is None else [f"{size}B"])
+
+
+@pytest.mark.parametrize(
+    ("url", "host"),
+    [
+        ("HTTPS://A.Example:443/q", "a.example"),
+        ("https://user:secret@a.example:8443/q", "a.example:8443"),
+        ("http://[::1]:80/q", "[::1]"),
+        ("https://a.example:99999/q", None),
+        ("https://[::1/q", None),
+        ("https:///q", None),
+        ("wss://a.example/q", None),
+        ("blob:https://a.example/1", None),
+        ("chrome-extension://abc/q.js", None),
+        ("file:///q", None),
+    ],
+)
+def test_har_has_hosts_of_http(tmp_path: Path, url: str, host: str | None) -> None:
+    path = write_har(
+        tmp_path / "page.har", make_entry("https://z.example/", 0), make_entry(url, 100)
+    )
+    assert [item["host"] for item in read_har(path)[1:]] == ([] if host is None else [host])
+
+
+def test_har_begins_with_the_document_of_the_first_page_with_requests(tmp_path: Path) -> None:
+    entries = [
+        make_entry("https://a.example/beacon", 5, pageref="two", _resourceType="ping"),
+        make_entry(
+            "https://a.example/x.js", 99, pageref="two", _initiator={"url": "https://a.example/"}
+        ),
+        make_entry(
+            "https://a.example/",
+            10,
+            pageref="two",
+            _resourceType="document",
+            _initiator={"type": "other"},
+        ),
+        make_entry("https://b.example/", 500, pageref="three"),
+    ]
+    ids = [{"id": "one"}, {"id": "two"}, {"id": "three"}]
+    path = tmp_path / "page.har"
+    path.write_text(json.dumps({"log": {"pages": ids, "entries": entries}}))
+    assert [item["name"] for item in read_har(path)] == ["1 /", "2 x.js"]
+    # Without a known page, all requests count.
+    path.write_text(json.dumps({"log": {"pages": [3, {"id": "none"}], "entries": entries}}))
+    assert len(read_har(path)) == 3
+
+
+def test_har_of_hours_and_without_transfers_are_refused(tmp_path: Path) -> None:
+    root, late = make_entry("https://a.example/", 0), make_entry("https://a.example/poll", 0)
+    late["startedDateTime"] = "2026-01-01T02:00:00Z"
+    write_har(tmp_path / "page.har", root, late)
+    message = r"poll begins 7200 s after the document, but a page lasts at most 3600 s; export a"
+    with pytest.raises(ScenarioError, match=message):
         load(tmp_path, "page.har")
+    write_har(tmp_path / "page.har", make_entry("https://a.example/", 0, _fromCache="disk"))
+    with pytest.raises(ScenarioError, match="crossed the network; export a page that was loaded w"):
+        load(tmp_path, "page.har")
+
+
+def test_large_har_files_are_refused(tmp_path: Path) -> None:
     many = [make_entry(f"https://a.example/{n}", n % 60_000) for n in range(2_001)]
     write_har(tmp_path / "page.har", *many)
     with pytest.raises(ScenarioError, match="more than 2,000 requests; export a single page"):

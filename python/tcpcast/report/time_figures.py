@@ -36,6 +36,8 @@ RATE_SPANS = 80
 _MAX_FLOWS = 6
 _QUANTITIES = (
     ("flows_over_time", "delay_s", "mean delay\n({})", "s"),
+    ("flows_over_time", "video_rate_bps", "quality of\nvideo ({})", "bit/s"),
+    ("flows_over_time", "buffered_s", "mean buffer of\na player ({})", "s"),
     ("flows_over_time", "rtt_s", "mean RTT\n({})", "s"),
     ("queue_over_time", "queue_pkts", "mean queue\n(packets)", "packet"),
     ("flows_over_time", "goodput_bps", "goodput\n({})", "bit/s"),

@@ -1,6 +1,8 @@
 """Pages from HAR files (HTTP Archive 1.2), which browsers export.
 
-The parent of an object is its initiator (``_initiator`` of Chrome), otherwise the document. The
+The parent of an object is the request that was redirected to it, or its initiator (``_initiator``
+of Chrome), otherwise the document, which is the first request. Entries without a transfer are left
+out: those from the cache of the browser, failed ones, WebSockets and ``data:`` URLs. The
 time between the arrival of the part of the parent in which the browser found the object and its
 request is the delay of the object. ``timings.wait`` contains a round trip to the host, estimated
 by the smallest ``connect`` without ``ssl``, or the smallest ``wait``; the rest is the server time.
@@ -12,7 +14,7 @@ import math
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
+from urllib.parse import urldefrag, urljoin, urlsplit
 
 from tcpcast import units
 from tcpcast.errors import CaptureError
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 
 MAX_ENTRIES = 2_000
 MAX_URL = 4_000
+MAX_LENGTH_S = 3_600
+"""Largest time from the document to a request; more is a wrong clock, or more than one page."""
 _ADVICE = "export a single page"
 _PRIORITIES = {"VeryHigh": 0, "High": 1, "Medium": 3, "Low": 4, "VeryLow": 5}
 """Urgency in RFC 9218 by Chrome's priorities, as Chrome sends it."""
@@ -32,6 +36,8 @@ _PRIORITIES = {"VeryHigh": 0, "High": 1, "Medium": 3, "Low": 4, "VeryLow": 5}
 class _Entry:
     url: str
     initiator: str
+    redirect: str
+    is_document: bool
     host: str
     size: int
     request: int
@@ -54,28 +60,43 @@ def read_har(path: Path) -> list[dict[str, Any]]:
     Raises
     ------
     CaptureError
-        The file cannot be read, is damaged or too large, contains no requests, or its objects find
-        each other in a cycle.
+        The file cannot be read, is damaged or too large, or contains no requests of a page.
     """
     document = read_json(path, "a browser's HAR export", advice=_ADVICE)
     log = table(document.get("log"))
     listed = rows(log.get("entries"))
-    pages = rows(log.get("pages"))
-    first = table(pages[0]).get("id") if pages else None
-    entries = [
-        entry
-        for row in map(table, listed)
-        if len(pages) < 2 or row.get("pageref") == first
-        if (entry := _read_entry(row)) is not None
-    ]
+    several = len(rows(log.get("pages"))) > 1
+    # A page without a request, such as an empty tab, is not the first one.
+    found: dict[str, list[_Entry]] = {}
+    for row in map(table, listed):
+        if (entry := _read_entry(row)) is not None:
+            found.setdefault(text(row.get("pageref")) if several else "", []).append(entry)
+    ids = [text(table(page).get("id")) for page in rows(log.get("pages"))] if several else [""]
+    everything = [entry for entries in found.values() for entry in entries]
+    entries = next((found[each] for each in ids if each in found), everything)
     if not entries:
-        raise CaptureError(
-            "contains no requests with a time; use a complete HAR export", file=str(path)
-        )
+        what = "no requests; use a complete HAR export"
+        if listed:
+            what = (
+                "no requests over HTTP that have a time and crossed the network; export a page "
+                "that was loaded without the cache"
+            )
+        raise CaptureError(f"contains {what}", file=str(path))
     if len(entries) > MAX_ENTRIES:
         raise CaptureError(f"more than {MAX_ENTRIES:,} requests; {_ADVICE}", file=str(path))
     entries.sort(key=lambda entry: entry.begins_s)
-    return _make_objects(entries, path)
+    # Beacons of the page before may begin before the document.
+    begins = next((place for place, entry in enumerate(entries) if entry.is_document), 0)
+    entries = entries[begins:]
+    length_s = entries[-1].begins_s - entries[0].begins_s
+    if length_s > MAX_LENGTH_S:
+        late = entries[-1]
+        raise CaptureError(
+            f"{_name(late.url)} begins {length_s:.0f} s after the document, but a page lasts at "
+            f"most {MAX_LENGTH_S} s; {_ADVICE}",
+            file=str(path),
+        )
+    return _make_objects(entries)
 
 
 def _read_entry(row: dict[str, Any]) -> _Entry | None:
@@ -83,18 +104,19 @@ def _read_entry(row: dict[str, Any]) -> _Entry | None:
     request, response, timings = (table(row.get(k)) for k in ("request", "response", "timings"))
     url = text(request.get("url"), MAX_URL)
     begins_s = _time_s(row.get("startedDateTime"))
-    is_cached = row.get("_fromCache") is not None or response.get("status") in (0, None)
-    parts = _split(url)
-    if parts is None or math.isnan(begins_s) or is_cached:
+    host = _host(url)
+    if host is None or math.isnan(begins_s) or not _is_moved(row, response):
         return None
     blocked, wait, receive, connect, ssl = (
         _milliseconds(timings.get(key)) for key in ("blocked", "wait", "receive", "connect", "ssl")
     )
     total = _milliseconds(row.get("time"))
     return _Entry(
-        url=url,
-        initiator=_initiator(table(row.get("_initiator"))),
-        host=parts,
+        url=urldefrag(url).url,
+        initiator=urldefrag(_initiator(table(row.get("_initiator")))).url,
+        redirect=_redirect(url, text(response.get("redirectURL"), MAX_URL)),
+        is_document=_is_navigation(row),
+        host=host,
         size=_size(response),
         request=max(1, round(_first_number(request.get("headersSize"), 400))),
         priority=_PRIORITIES.get(str(row.get("_priority")), 3),
@@ -106,12 +128,44 @@ def _read_entry(row: dict[str, Any]) -> _Entry | None:
     )
 
 
-def _split(url: str) -> str | None:
+def _host(url: str) -> str | None:
+    """Return the host of a URL of HTTP, and its port if it is unusual; None for other URLs."""
     try:
         parts = urlsplit(url)
+        name, port = parts.hostname, parts.port
     except ValueError:
         return None
-    return parts.netloc[:200] if parts.scheme in ("http", "https") and parts.netloc else None
+    usual = {"http": 80, "https": 443}.get(parts.scheme)
+    if usual is None or not name:
+        return None
+    name = f"[{name}]" if ":" in name else name
+    return name[:190] if port in (None, usual) else f"{name[:190]}:{port}"
+
+
+def _is_moved(row: dict[str, Any], response: dict[str, Any]) -> bool:
+    """Return whether an answer crossed the network: not if it failed, or was in a cache."""
+    status = number(response.get("status"))
+    if row.get("_fromCache") is not None or not status >= 200:
+        return False
+    moved = response.get("_transferSize")
+    if number(moved) >= 0:
+        return bool(number(moved) > 0)  # 0 for a service worker and the cache of the memory
+    # HAR 1.2: the body has no bytes "in case of responses coming from the cache (304)".
+    has_content = number(table(response.get("content")).get("size")) > 0
+    return not (has_content and number(response.get("bodySize")) == 0 and status != 304)
+
+
+def _redirect(url: str, target: str) -> str:
+    try:
+        return urldefrag(urljoin(url, target)).url if target else ""
+    except ValueError:
+        return ""
+
+
+def _is_navigation(row: dict[str, Any]) -> bool:
+    """Return whether Chrome navigated to a document, which is not in a frame of another one."""
+    by = table(row.get("_initiator")).get("type")
+    return row.get("_resourceType") == "document" and by == "other"
 
 
 def _initiator(value: dict[str, Any]) -> str:
@@ -133,7 +187,9 @@ def _size(response: dict[str, Any]) -> int:
     if moved > 0:
         return round(moved)
     body = number(response.get("bodySize"))
-    if not body > 0:
+    if number(response.get("status")) == 304:
+        body = 0.0
+    elif math.isnan(body):
         body = _first_number(table(response.get("content")).get("size"), 0)
     return max(1, round(body + _first_number(response.get("headersSize"), 300)))
 
@@ -155,17 +211,20 @@ def _time_s(value: object) -> float:
         return math.nan
 
 
-def _make_objects(entries: list[_Entry], path: Path) -> list[dict[str, Any]]:
+def _make_objects(entries: list[_Entry]) -> list[dict[str, Any]]:
     rtts: dict[str, float] = {}
     for entry in entries:
         rtt = entry.connect_s or entry.wait_s
         rtts[entry.host] = min(rtt, rtts.get(entry.host, math.inf))
     by_url: dict[str, int] = {}
+    redirects: dict[str, int] = {}
+    parents = []
     for place, entry in enumerate(entries):
+        # A request has its cause before it, so that no requests cause each other.
+        parents.append(redirects.pop(entry.url, by_url.get(entry.initiator, 0)))
         by_url.setdefault(entry.url, place)
-    parents = [0, *(by_url.get(entry.initiator, 0) for entry in entries[1:])]
-    parents = [0 if parent == place else parent for place, parent in enumerate(parents)]
-    _refuse_cycles(entries, parents, path)
+        if entry.redirect:
+            redirects[entry.redirect] = place
     names = [f"{place + 1} {_name(entry.url)}" for place, entry in enumerate(entries)]
     objects = []
     for place, (entry, parent) in enumerate(zip(entries, parents, strict=True)):
@@ -185,23 +244,6 @@ def _make_objects(entries: list[_Entry], path: Path) -> list[dict[str, Any]]:
         made["request"] = units.format_bytes(entry.request)
         objects.append(made)
     return objects
-
-
-def _refuse_cycles(entries: list[_Entry], parents: list[int], path: Path) -> None:
-    reached = {0}
-    for start in range(1, len(entries)):
-        chain: dict[int, None] = {}
-        place = start
-        while place not in reached:
-            if place in chain:
-                raise CaptureError(
-                    f"requests cause each other in a cycle ({_name(entries[place].url)}); "
-                    f"{_ADVICE}",
-                    file=str(path),
-                )
-            chain[place] = None
-            place = parents[place]
-        reached |= chain.keys()
 
 
 def _name(url: str) -> str:

@@ -3,6 +3,7 @@
 use super::FlowSimulation;
 use super::config::NetworkConfig;
 use super::cross::cross_class;
+use crate::clock::NEVER;
 use crate::conservation::ConservationError;
 use crate::probe::{ClassCell, Probes};
 use crate::queue::LinkLoad;
@@ -31,9 +32,17 @@ impl FlowSimulation {
         let probes = &mut self.wire.probes;
         probes.states = probes.population.copy_until(self.now);
         probes.close_counter_slot(self.now, true);
-        probes.close_time_series(self.now, true);
+        self.close_time_series(true);
         self.check_conservation()?;
         Ok(&self.wire.probes)
+    }
+
+    /// See [`Probes::close_time_series`].
+    pub(super) fn close_time_series(&mut self, last: bool) {
+        if self.wire.probes.time_series.slot_end() != NEVER {
+            let uncounted_play = self.uncounted_play();
+            self.wire.probes.close_time_series(self.now, &uncounted_play, last);
+        }
     }
 
     /// Updates the counters of all links.

@@ -265,7 +265,7 @@ impl FlowSimulation {
             if let Some(link) = self.wire.recorded {
                 self.network.update_occupancy(link, self.now, &mut self.wire);
             }
-            self.wire.probes.close_time_series(self.now, false);
+            self.close_time_series(false);
         }
         if self.now == self.next_slot_end() {
             self.update_link_counters();

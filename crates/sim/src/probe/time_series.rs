@@ -5,13 +5,16 @@ use super::{CLASS_CELLS, ClassCell, CounterTable, Probes};
 use crate::clock::{NEVER, Nanos};
 
 /// Cells recorded per class, in this order.
-const RECORDED_CELLS: [ClassCell; 6] = [
+const RECORDED_CELLS: [ClassCell; 9] = [
     ClassCell::Delivered,
     ClassCell::Lacking,
     ClassCell::RttSum,
     ClassCell::RttSamples,
     ClassCell::Delay,
     ClassCell::Received,
+    ClassCell::VideoBits,
+    ClassCell::Video,
+    ClassCell::Played,
 ];
 
 /// Columns before those of the classes: time, and queue length integrated over time modulo 2^64.
@@ -83,11 +86,21 @@ impl TimeSeries {
     /// Stores the values of the counters before they are reset.
     pub(super) fn save_counters_before_reset(&mut self, counters: &CounterTable) {
         for (column, before) in self.before.iter_mut().enumerate() {
-            *before += counter_of_column(counters, column);
+            let (class, cell) = class_and_cell(column);
+            *before += counters.class_cell(class, cell);
         }
     }
 
-    fn close_slot(&mut self, now: Nanos, queue: u64, counters: &CounterTable, last: bool) {
+    /// `uncounted_play` is the time, per class, for which streams played until now and that the
+    /// counters do not contain yet, because players count at events.
+    fn close_slot(
+        &mut self,
+        now: Nanos,
+        queue: u64,
+        counters: &CounterTable,
+        uncounted_play: &[Nanos],
+        last: bool,
+    ) {
         if self.next == NEVER {
             return;
         }
@@ -96,7 +109,14 @@ impl TimeSeries {
         let rows = if last { &mut self.last } else { &mut self.ends };
         rows.extend([now, queue]);
         let sums = self.before.iter().enumerate();
-        rows.extend(sums.map(|(column, before)| before + counter_of_column(counters, column)));
+        rows.extend(sums.map(|(column, before)| {
+            let (class, cell) = class_and_cell(column);
+            let uncounted = match cell {
+                ClassCell::Played => uncounted_play[class],
+                _ => 0,
+            };
+            before + counters.class_cell(class, cell) + uncounted
+        }));
         if last {
             return;
         }
@@ -108,19 +128,20 @@ impl TimeSeries {
     }
 }
 
-/// Counter of a class column.
-fn counter_of_column(counters: &CounterTable, column: usize) -> u64 {
-    counters
-        .class_cell(column / RECORDED_CELLS.len(), RECORDED_CELLS[column % RECORDED_CELLS.len()])
+/// Class and counter of a column.
+fn class_and_cell(column: usize) -> (usize, ClassCell) {
+    (column / RECORDED_CELLS.len(), RECORDED_CELLS[column % RECORDED_CELLS.len()])
 }
 
 impl Probes {
-    /// Closes a slot of the time series, or the `last` slot at the end of the run.
-    pub fn close_time_series(&mut self, now: Nanos, last: bool) {
+    /// Closes a slot of the time series, or the `last` slot at the end of the run. For
+    /// `uncounted_play` see [`TimeSeries::close_slot`].
+    pub fn close_time_series(&mut self, now: Nanos, uncounted_play: &[Nanos], last: bool) {
         self.time_series.close_slot(
             now,
             self.occupancy.queue_length_integral_since_start(),
             &self.counters,
+            uncounted_play,
             last,
         );
     }
@@ -142,9 +163,10 @@ mod tests {
                 time_series.save_counters_before_reset(&counters);
                 counters.reset_sums(end);
             }
-            time_series.close_slot(end, 3 * end, &counters, false);
+            time_series.close_slot(end, 3 * end, &counters, &[0, end], false);
         }
-        time_series.close_slot(time_series.next - 1, 3 * (time_series.next - 1), &counters, true);
+        let last = time_series.next - 1;
+        time_series.close_slot(last, 3 * last, &counters, &[0, last], true);
         let (width, rows) = (time_series.column_count(), time_series.rows());
         let rows: Vec<&[u64]> = rows.chunks(width).collect();
         assert!((258..=514).contains(&rows.len()), "{}", rows.len());
@@ -153,14 +175,17 @@ mod tests {
         assert!(rows.iter().all(|row| row[1] == 3 * row[0] && row[2] == 0));
         let delivered = LINK_COLUMNS + RECORDED_CELLS.len();
         assert!(rows[..rows.len() - 1].iter().all(|row| row[delivered] == row[0]));
+        // What players have not counted yet is not added up.
+        let played = width - 1;
+        assert!(rows.iter().all(|row| row[played] == row[0]));
     }
 
     #[test]
     fn disabled_time_series_records_nothing() {
         let (mut time_series, counters) = (TimeSeries::new(2, false), CounterTable::new(2, 1));
-        time_series.close_slot(1, 1, &counters, false);
+        time_series.close_slot(1, 1, &counters, &[0, 0], false);
         time_series.save_counters_before_reset(&counters);
-        time_series.close_slot(1, 1, &counters, true);
+        time_series.close_slot(1, 1, &counters, &[0, 0], true);
         assert_eq!((time_series.slot_end(), time_series.rows()), (NEVER, vec![0, 0]));
     }
 }

@@ -435,7 +435,9 @@ def time_series_rows(
         own = flows[:, begin:end].sum(axis=1)
         cells = {name: own[:, FLOW_COUNTERS.index(at)] for name, at in KERNEL_COUNTERS.items()}
         received = own[:, FLOW_COUNTERS.index("received_bytes")] / group.payload_bytes
-        cells |= {"delivered": received, "lacking_bytes": np.zeros_like(received)}
+        # The players of a kernel have one quality, and count the time that they played at events.
+        unknown = ("lacking_bytes", "video_bits", "video_ns")
+        cells |= {"delivered": received, **dict.fromkeys(unknown, np.zeros_like(received))}
         columns += [cells[name] for name in _native.TIME_SERIES_CELLS]
     return np.column_stack(columns)
 

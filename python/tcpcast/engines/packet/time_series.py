@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 
     from tcpcast.array_types import Counts, Floats, Table
     from tcpcast.engines.packet.config_types import Config
-    from tcpcast.scenario import Scenario
+    from tcpcast.scenario import Population, Scenario
 
+    Estimates = tuple[Floats, Floats, Floats]
     TimeCounts = Sequence[tuple[Counts, Floats, Counts]]
 
 MAX_CLASSES = 6
@@ -83,8 +84,9 @@ def time_series_tables(scenario: Scenario, run: _native.Simulation) -> dict[str,
     -------
     dict
         ``queue_over_time``: ``from_s``, ``to_s``, ``queue_pkts`` with ``_low`` and ``_high``.
-        ``flows_over_time``: per class, ``goodput_bps``, ``rtt_s`` and ``delay_s`` (of messages and
-        pings), with the same columns. ``windows_over_time``: per watched flow, in the first
+        ``flows_over_time``: per class, ``goodput_bps``, ``rtt_s``, ``delay_s`` (of messages and
+        pings), and ``video_rate_bps`` and ``buffered_s`` (of players), with the same columns.
+        ``windows_over_time``: per watched flow, in the first
         replication, ``mean_pkts``, ``low_pkts`` and ``high_pkts``. ``completion_distribution``:
         the ``share`` of transfers that take at most ``time_s``, for some of the listed sizes, or
         for all files. Ends of 95 % intervals are NaN if there is none: intervals need three or more
@@ -168,11 +170,47 @@ def series_tables(scenario: Scenario, rows: Sequence[Floats]) -> dict[str, Table
         }
         table = {"class": np.full(len(ends["to_s"]), group.name)} | ends
         table |= _estimate_columns("goodput_bps", goodput)
+        if any(other.traffic.kind == "stream" for other in scenario.populations):
+            times |= _player_series(group, rows, cells)
         for name, estimates in times.items():
             table |= _estimate_columns(name, estimates)
         class_tables.append(table)
     queue = {"queue_over_time": _queue_series(rows)} if has_queue(scenario) else {}
     return queue | {"flows_over_time": concatenate_tables(class_tables)}
+
+
+def _player_series(
+    group: Population, rows: Sequence[Floats], cells: Sequence[dict[str, Floats]]
+) -> dict[str, Estimates]:
+    """Return the rate of received segments, and the buffered time of a player at slot ends.
+
+    Both are nan without players, and the rate is also nan for players with one quality.
+    """
+    rates = _estimate_ratios_per_slot(
+        [_NS_PER_SECOND * c["video_bits"] for c in cells], [c["video_ns"] for c in cells]
+    )
+    buffered_s = [np.cumsum(c["video_ns"] - c["played_ns"]) / _NS_PER_SECOND for c in cells]
+    # A player begins with its first segment, and a stopped one keeps its buffer.
+    plays = [
+        (np.cumsum(c["video_ns"]) > 0.0) & (row[1:, 0] <= group.stop_s * _NS_PER_SECOND)
+        for c, row in zip(cells, rows, strict=True)
+    ]
+    buffers = _estimate_ratios_per_slot(
+        [np.where(each, time, 0.0) for time, each in zip(buffered_s, plays, strict=True)],
+        [np.where(each, float(group.count), 0.0) for each in plays],
+    )
+    has_rates = getattr(group.traffic, "ladder", None) is not None
+    value, low, high = (
+        np.where(has_rates & np.isfinite(buffers[0]), each, np.nan) for each in _hold(rates)
+    )
+    return {"video_rate_bps": (value, low, high), "buffered_s": buffers}
+
+
+def _hold(estimates: Estimates) -> Estimates:
+    """Return the estimates with those of the slot before where a slot has none."""
+    value, low, high = estimates
+    known = np.maximum.accumulate(np.where(np.isfinite(value), np.arange(len(value)), 0))
+    return value[known], low[known], high[known]
 
 
 def slot_counters(rows: Floats, index: int) -> dict[str, Floats]:
@@ -209,7 +247,7 @@ def _align_replications(replications: Sequence[Counts]) -> list[Counts]:
 
 def _estimate_ratios_per_slot(
     parts: Sequence[Floats], wholes: Sequence[Floats], maximum: float = np.inf
-) -> tuple[Floats, Floats, Floats]:
+) -> Estimates:
     """Return ratios of sums over replications per slot, and both ends of their intervals.
 
     Parameters
@@ -250,7 +288,7 @@ def _queue_series(rows: Sequence[Floats]) -> Table:
     return _slot_time_columns(rows) | _estimate_columns("queue_pkts", estimates)
 
 
-def _estimate_columns(name: str, estimates: tuple[Floats, Floats, Floats]) -> Table:
+def _estimate_columns(name: str, estimates: Estimates) -> Table:
     return {
         name + suffix: part for suffix, part in zip(("", "_low", "_high"), estimates, strict=True)
     }

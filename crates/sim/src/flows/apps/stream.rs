@@ -52,19 +52,20 @@ impl StreamState {
         self.playing = false;
     }
 
+    /// Time played from the last event until `now`.
+    fn played_until(&self, now: Nanos) -> Nanos {
+        if self.playing { (now - self.since).min(self.buffered) } else { 0 }
+    }
+
     /// Plays until `now`; returns the time played. Stalls when the buffer becomes empty.
     fn play_until(&mut self, now: Nanos) -> Nanos {
-        let elapsed = now - self.since;
-        self.since = now;
-        if !self.playing {
-            return 0;
-        }
-        let played = elapsed.min(self.buffered);
+        let played = self.played_until(now);
         self.buffered -= played;
-        if self.buffered == 0 {
+        if self.playing && self.buffered == 0 {
             self.playing = false;
-            self.stalled_at = Some(now - (elapsed - played));
+            self.stalled_at = Some(self.since + played);
         }
+        self.since = now;
         played
     }
 }
@@ -204,6 +205,17 @@ impl FlowSimulation {
             self.count_latency(class, latency);
         }
         self.continue_stream(flow);
+    }
+
+    /// Time for which the players of each class played since their last events.
+    pub(in crate::flows) fn uncounted_play(&self) -> Vec<Nanos> {
+        let mut played = vec![0; self.classes.len()];
+        for flow in &self.flows {
+            if let AppState::Stream(player) = &flow.app {
+                played[flow.record.class()] += player.played_until(self.now);
+            }
+        }
+        played
     }
 
     /// Plays until now, and counts the time and a stall.
