@@ -15,16 +15,7 @@ from pydantic.fields import FieldInfo
 from tcpcast.engines import REGISTRY
 from tcpcast.engines.formula import FORMULAS
 from tcpcast.engines.packet.configuration import SIZE_BOUNDS
-from tcpcast.engines.registry import (
-    FAMILIES,
-    FIXED_POINT_FAMILY,
-    MEASUREMENT_FAMILY,
-    PATH_FAMILY,
-    POPULATION_FAMILY,
-    SIMULATION_FAMILY,
-    TRANSFERS_FAMILY,
-    USERS_FAMILY,
-)
+from tcpcast.engines.registry import FAMILIES
 from tcpcast.engines.stack_support import StackSupport, SupportLevel, get_stack_support
 from tcpcast.metrics import METRICS
 from tcpcast.scenario import (
@@ -373,14 +364,20 @@ def papers() -> str:
 
 
 def engines() -> str:
-    """Return the engines by family, with their conditions and limits."""
-    rows = [
-        [f"`{name}`", e.summary, e.applies, e.trust_conditions(name)]
-        for family in FAMILIES
-        for name, e in REGISTRY.items()
-        if e.family == family
-    ]
-    return _table(["engine", "model", "applies to", "trust"], rows)
+    """Return the engines by family, with their conditions and limits, each text once."""
+    first: dict[str, str] = {}
+
+    def once(text: str, name: str, same: str) -> str:
+        before = first.setdefault(text, name)
+        return text if before == name else f"{same} `{before}`"
+
+    items = []
+    for name in (n for family in FAMILIES for n, e in REGISTRY.items() if e.family == family):
+        engine = REGISTRY[name]
+        applies = once(engine.applies, name, "the scenarios of")
+        trust = once(engine.trust_conditions(name), name, "as for")
+        items.append(f"- `{name}`: {engine.summary}. Applies to {applies}. Trust: {trust}.\n")
+    return "".join(items)
 
 
 PERCENTILE = re.compile(r"^\d+th percentile of")
@@ -394,16 +391,6 @@ def metrics() -> str:
         rows.setdefault((metric.unit, meaning), []).append(f"`{name}`")
     items = (f"- {', '.join(n)} ({unit}): {meaning}\n" for (unit, meaning), n in rows.items())
     return "".join(items)
-
-
-def families() -> str:
-    """Return the engines of each family."""
-    rows = []
-    for family in FAMILIES:
-        names = [f"`{name}`" for name, entry in REGISTRY.items() if entry.family == family]
-        if names:
-            rows.append([family, ", ".join(names), BEST_FOR[family]])
-    return _table(["family", "engines", "best for"], rows)
 
 
 def model(name: str) -> str:
@@ -441,20 +428,8 @@ def _support(support: StackSupport) -> str:
     return words.get(support.level) or support.text or "applies"
 
 
-BEST_FOR = {
-    PATH_FAMILY: "the rate of long flows at a known loss and round-trip time",
-    TRANSFERS_FAMILY: "the time of files of some packets to some megabytes",
-    USERS_FAMILY: "populations of users with think times",
-    FIXED_POINT_FAMILY: "only to measure the errors of a paper's schemes",
-    POPULATION_FAMILY: "up to ten million users at the cost of a few thousand",
-    SIMULATION_FAMILY: "everything else, and to check any formula: the reference",
-    MEASUREMENT_FAMILY: "the TCP of the machine itself",
-}
-"""Typical questions for each family of engines."""
-
 TABLES: dict[str, Callable[[], str]] = {
     "metrics": metrics,
-    "families": families,
     "presets": presets,
     "presets.papers": papers,
     "engines": engines,
