@@ -102,6 +102,17 @@ def test_key_of_traffic_that_no_class_uses_is_refused() -> None:
     ]
 
 
+def test_unknown_key_of_a_class_with_traffic_names_the_class() -> None:
+    """Regression: the message named ``traffic.connection``, which was then refused as well."""
+    assert refused('connection = "new"\n' + RUN + NETWORK + one_class("long", BULK)) == [
+        'connection: unknown key; use "class.long.traffic.connection"'
+    ]
+    classes = one_class("long", BULK) + one_class("far", BULK)
+    assert refused('http = "3"\n' + RUN + NETWORK + classes) == [
+        'http: unknown key; use "class.NAME.traffic.http"'
+    ]
+
+
 def test_top_level_rtt_is_optional_if_each_class_has_one() -> None:
     top = RUN + NETWORK.replace('rtt = "50ms"\n', "")
     near, far = one_class("near", 'rtt = "10ms"', BULK), one_class("far", 'rtt = "90ms"', BULK)

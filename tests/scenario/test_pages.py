@@ -252,6 +252,20 @@ def test_har_of_hours_and_without_transfers_are_refused(tmp_path: Path) -> None:
         load(tmp_path, "page.har")
 
 
+def test_har_file_as_scenario_says_how_to_use_it(tmp_path: Path) -> None:
+    path = write_har(tmp_path / "page.har", make_entry("https://a.example/", 0))
+    with pytest.raises(ScenarioError) as caught:
+        load_scenario(path)
+    assert str(caught.value) == (
+        f"{path}: a page, not a scenario; use it on a line: page-lte "
+        f"--set class.web.traffic.objects={path}"
+    )
+    changes = {"class.web.traffic.objects": str(path)}
+    (web,) = load_scenario("page-lte", changes=changes).populations
+    assert isinstance(web.traffic, Pages)
+    assert len(web.traffic.objects) == 1
+
+
 def test_large_har_files_are_refused(tmp_path: Path) -> None:
     many = [make_entry(f"https://a.example/{n}", n % 60_000) for n in range(2_001)]
     write_har(tmp_path / "page.har", *many)

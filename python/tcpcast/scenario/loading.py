@@ -61,6 +61,11 @@ def load(source: str | PathLike[str], *, changes: Mapping[str, Any] | None = Non
     98
     """
     path = find_scenario_file(source)
+    if path.suffix.lower() == ".har":
+        raise ScenarioError(
+            f"{source}: a page, not a scenario; use it on a line: page-lte "
+            f"--set class.web.traffic.objects={source}"
+        )
     protect_inputs(path)
     folder = None if path.parent == PACKAGED else path.parent
     return parse_scenario(read_scenario_text(path), str(source), changes=changes, folder=folder)

@@ -223,7 +223,14 @@ def convert_to_input_errors(
             e["msg"],
         ] = None
     if of_classes:
-        messages = {key: None for key in messages if key[0][:1] != ("traffic",)}
+        listed_classes = (names or {}).get(("class",), ())
+        only = listed_classes[0] if len(listed_classes) == 1 else None
+        below = f'"class.{only or "NAME"}.traffic.'
+        messages = {
+            (location, message.replace('"traffic.', below) if len(location) == 1 else message): None
+            for location, message in messages
+            if location[:1] != ("traffic",)
+        }
     listed = [
         InputError(_format_location(location, names or {}), message)
         for location, message in messages
