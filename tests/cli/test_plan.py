@@ -385,7 +385,9 @@ def test_plans_of_delays_on_the_command_line(tmp_path: Path, capsys: Capture) ->
     assert main(["plan", "shaper", str(path), "--link", "router", "--delay", "soon"]) == 2
     assert '--delay: "soon" is not a time' in capsys.readouterr().err
     assert main(["plan", "shaper", str(path), "--link", "modem", "--delay", "20ms"]) == 2
-    assert "link modem has none; use --link" in capsys.readouterr().err
+    message = capsys.readouterr().err
+    assert "link modem has none; use --link" in message
+    assert 'link.modem.queue = { kind = "cake", rate = "9.5mbit" }' in message
     changed = ["--set", "link.router.queue.rate=9mbit"]
     assert main(["plan", "shaper", str(path), "--link", "router", "--delay", "20ms", *changed]) == 2
     assert "link.router.queue.rate: plan shaper solves for this key" in capsys.readouterr().err

@@ -237,6 +237,19 @@ def test_sizes_with_a_handshake_are_judged_by_their_total_time() -> None:
     assert verdict_on([short, simulated], asked).startswith("A transfer of 1 packet takes 200 ms")
 
 
+def test_any_other_metric_is_not_denied_before_a_class_that_differs() -> None:
+    """A home stated "nor does any other metric, nor the stall ratio ..., but the goodput"."""
+    alike = [Finding("class call", "delay_p95_s", Metric(0.01), "alike"), Finding(claim="alike")]
+    film = Finding("class film", "stall_ratio", Metric(0.0), "alike")
+    largest = Finding("download", "goodput_bps", Metric(2e6), "largest")
+    call = f"The delay p95 of class call {ALIKE} (10 ms)"
+    assert verdict_text(alike) == f"{call}, nor does any other metric."
+    assert verdict_text([*alike, film, largest]) == (
+        f"{call}; the stall ratio of class film {ALIKE} (0 %), "
+        "but download is largest: 2 Mbit/s."
+    )
+
+
 def test_an_untrusted_row_of_a_sweep_is_named() -> None:
     """A sweep stated "482.7 Mbit/s for all values", and left out a row with 311.4 Mbit/s."""
     rows = [Metric(482.7e6, 482.6e6, 482.8e6)] * 3 + [Metric(311.4e6, trusted=False)]

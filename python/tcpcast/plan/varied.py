@@ -37,6 +37,9 @@ RATE_TOLERANCE = 1.001
 MIN_LOSS, START_LOSS, MAX_LOSS = 1e-8, 0.01, 0.99
 """Limits of the loss in a search, and its first value."""
 
+SHAPER_SHARE = 0.95
+"""Share of the line of a shaper that a message proposes."""
+
 MAX_SHAPER_FACTOR = 32
 """Largest ratio of a shaper's rate to its first value, and of the first value to its rate."""
 
@@ -353,9 +356,10 @@ def _vary_shaper(question: Question, scenario: Scenario, _: str, class_name: str
     elif isinstance(link.varying, TokenBucket):
         key, start = f"link.{name}.rate.bucket", link.varying.bucket
     else:
+        example = units.format_rate(float(f"{SHAPER_SHARE * link.rate_bps:.3g}"))
         raise NotApplicable(
             f"plan shaper requires a shaper, but link {name} has none; use {name_of('--link')}, or "
-            f'link.{name}.queue = {{ kind = "cake", rate = "19mbit" }}, for example'
+            f'link.{name}.queue = {{ kind = "cake", rate = "{example}" }}, for example'
         )
     return _of_question(  # type: ignore[no-any-return]
         question,

@@ -47,7 +47,7 @@ _PREDICATES = {
 }
 """Predicates of metrics; the value of any other quantity follows "is"."""
 
-_CONJUNCTIONS = {"largest": ", but ", "smallest": ", and ", "alike": ", nor "}
+_CONJUNCTIONS = {"largest": ", but ", "smallest": ", and "}
 
 
 def verdict_text(findings: Sequence[Finding], *, intervals: bool = True) -> str:
@@ -61,14 +61,28 @@ def verdict_text(findings: Sequence[Finding], *, intervals: bool = True) -> str:
         Include the intervals of values; figures draw them instead.
     """
     sentence = ""
+    # "Any other metric" of a class would deny the metrics of the classes that follow.
+    findings = [
+        finding
+        for index, finding in enumerate(findings)
+        if not (_is_any_other(finding) and any(map(_is_compared, findings[index + 1 :])))
+    ]
     for before, finding in zip([None, *findings], findings, strict=False):
         # The formula of several values is named once.
         named = replace(finding, basis="") if before and before.basis == finding.basis else finding
         joint = "; " if sentence else ""
         if before and before.claim in {"alike", "largest"}:
-            joint = _CONJUNCTIONS.get(finding.claim, joint)
+            joint = ", nor " if _is_any_other(finding) else _CONJUNCTIONS.get(finding.claim, joint)
         sentence += joint + _clause(named, intervals=intervals)
     return sentence and f"{sentence[0].upper()}{sentence[1:]}."
+
+
+def _is_any_other(finding: Finding) -> bool:
+    return finding.claim == "alike" and not finding.metric
+
+
+def _is_compared(finding: Finding) -> bool:
+    return finding.claim in {"alike", "largest"}
 
 
 def _clause(finding: Finding, *, intervals: bool) -> str:
