@@ -245,8 +245,7 @@ def test_any_other_metric_is_not_denied_before_a_class_that_differs() -> None:
     call = f"The delay p95 of class call {ALIKE} (10 ms)"
     assert verdict_text(alike) == f"{call}, nor does any other metric."
     assert verdict_text([*alike, film, largest]) == (
-        f"{call}; the stall ratio of class film {ALIKE} (0 %), "
-        "but download is largest: 2 Mbit/s."
+        f"{call}; the stall ratio of class film {ALIKE} (0 %), but download is largest: 2 Mbit/s."
     )
 
 
