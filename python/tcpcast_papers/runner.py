@@ -141,8 +141,12 @@ class Paper(Generic[SampleSizes, Simulated]):
         force: bool,
         scenarios: Path | None = None,
         cell: str = "",
+        may_differ: Callable[[KnownDifference], bool] | None = None,
     ) -> Report:
-        """Reproduce the paper with these simulations, like :meth:`reproduce`."""
+        """Reproduce the paper with these simulations, like :meth:`reproduce`.
+
+        ``may_differ`` selects the known differences of these simulations; None for all.
+        """
         RunOptions(threads=simulations.threads)
         if not cell:
             page.check_folder(output, force=force)
@@ -157,6 +161,7 @@ class Paper(Generic[SampleSizes, Simulated]):
             report = self._report_of_cell(simulations, output, cell, lines)
         else:
             report = self._whole_report(simulations, output, lines)
+        report.known_differences = tuple(filter(may_differ, report.known_differences))
         try:
             if scenarios is not None and not report.interrupted:
                 runs_and_readers = simulations.recorded_runs()

@@ -5,6 +5,7 @@ import math
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from tcpcast.cli import main
 from tcpcast.errors import ScenarioError
@@ -12,8 +13,16 @@ from tcpcast.scenario import Scenario
 from tcpcast_papers.l4s import description as l4s
 from tcpcast_papers.l4s.sets import SETS as SETS_OF_L4S
 from tcpcast_papers.published import description as published
-from tcpcast_papers.published.cells import Cell, CellSet, spread
-from tcpcast_papers.published.runs import QUICK, SETS, PublishedRuns, SampleSizes
+from tcpcast_papers.published.cells import Cell, CellSet, Value, spread
+from tcpcast_papers.published.links import rules_of
+from tcpcast_papers.published.runs import (
+    QUICK,
+    SETS,
+    Comparison,
+    PublishedRuns,
+    SampleSizes,
+    metric_over_seeds,
+)
 from tcpcast_papers.published.sections import summary_text
 from tcpcast_papers.runner import known_differences
 
@@ -79,6 +88,36 @@ def test_errors_of_a_set_have_intervals_and_the_worst_cells() -> None:
     assert "worst: 5.15.0-75 " in text
     wrong = replace(lines[0].value, measured=2 * lines[0].value.measured)
     assert not replace(lines[0], value=wrong).is_inside
+
+
+@pytest.mark.parametrize(
+    ("version", "rules"),
+    [("4.15.0-191", "5.4"), ("5.13.12", "5.4"), ("5.15.0-75", "5.15"), ("6.4", "6.1")],
+)
+def test_rules_are_the_newest_that_are_not_newer_than_the_measured_kernel(
+    version: str, rules: str
+) -> None:
+    assert rules_of(version) == rules
+    cells = SETS[0].read(())
+    kernels = {cell.label[0]: cell.tables["class"][0]["tcp"]["kernel"] for cell in cells}
+    assert kernels.get(version, rules) == rules
+
+
+def test_one_measured_run_is_inside_with_the_probability_of_the_interval() -> None:
+    """Values without tolerance of one distribution: 95 % of runs, and fewer without ``runs``."""
+    draws = np.random.default_rng(1).normal(10, 1, (2000, 5))
+
+    def share_inside(runs: int) -> float:
+        inside = 0
+        for measured, *simulated in draws.tolist():
+            value = Value("x", "", measured, None, lambda _: 0.0, runs=runs)
+            cell = Cell((), "", {}, (value,))
+            line = Comparison(cell, value, metric_over_seeds(simulated), len(simulated))
+            inside += line.is_inside
+        return inside / len(draws)
+
+    assert share_inside(1) == pytest.approx(0.95, abs=0.02)
+    assert share_inside(0) < 0.8
 
 
 def test_one_cell_of_a_set(tmp_path: Path, capsys: Capture) -> None:

@@ -353,8 +353,8 @@ class Tcp(Table):
         examples=["fq"],
         description="what paces packets: internal, TCP itself for BBR and TFRC only; fq, the queue "
         "discipline of the sending host, for all stacks, at a rate that counts Ethernet frames "
-        "instead of data; a rate, TCP itself for all stacks and at most at this rate "
-        "(SO_MAX_PACING_RATE); off, nothing",
+        "instead of data, as before Linux 4.20; a rate, TCP itself for all stacks and at most at "
+        "this rate (SO_MAX_PACING_RATE); off, nothing",
     )
     socket_buffers: _SocketBuffersRule | None = Field(
         default=None,

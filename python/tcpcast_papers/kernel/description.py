@@ -71,7 +71,7 @@ class _NetworkPart:
 
     @staticmethod
     def _row(runs: KernelRuns, job: CellJob, value: Value) -> Row:
-        return comparison_row(Comparison(job.cell, value, runs[job][value.quantity]))
+        return comparison_row(Comparison(job.cell, value, runs[job][value.quantity], job.seeds))
 
     @property
     def SECTIONS(self) -> tuple[Callable[[KernelRuns, Path], Section], ...]:  # noqa: N802

@@ -42,6 +42,9 @@ class Value:
         Allowed difference without intervals; None if the value is only shown.
     read
         Returns the value of one simulated run, in ``unit``.
+    runs
+        Number of measured runs if there is no interval but the values vary from run to run; else 0.
+        The spread of these runs is taken to be that of the simulated runs.
     """
 
     quantity: str
@@ -50,6 +53,7 @@ class Value:
     allowed: AllowedDifference | None
     read: Callable[[Answer], float] = field(compare=False)
     half_width: float = math.nan
+    runs: int = 0
 
 
 @dataclass(frozen=True, slots=True)

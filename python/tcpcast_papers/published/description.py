@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tcpcast_papers.published.cells import CellSet
-    from tcpcast_papers.report import Report
+    from tcpcast_papers.report import KnownDifference, Report
 
 
 def preface(runs: PublishedRuns) -> list[str]:
@@ -25,7 +25,8 @@ def preface(runs: PublishedRuns) -> list[str]:
         "published conditions. No constant of the simulator is fitted to them.",
         "A value agrees if measured and simulated value differ by at most the sum of its tolerance "
         "and the half-widths of both 95 % intervals. The interval of a simulated value is over "
-        f"{runs.sample_sizes.seeds} runs with different seeds.",
+        f"{runs.sample_sizes.seeds} runs with different seeds. A value that was measured in a few "
+        "runs without an interval is taken to vary from run to run as the simulated one does.",
     ]
 
 
@@ -79,7 +80,6 @@ def reproduce(  # noqa: PLR0913 - those of every paper, and the measurements
             )
     sizes = paper.quick if quick else paper.whole
     runs = PublishedRuns(sizes, threads, progress, sets=sets, folders=tuple(measurements))
-    report = paper.report(runs, output, quick=quick, force=force, scenarios=scenarios, cell=cell)
     # A difference is known only for the cells of these tables and sample sizes.
     labels = {
         (cell_set.name, *each.label, value.quantity)
@@ -88,9 +88,16 @@ def reproduce(  # noqa: PLR0913 - those of every paper, and the measurements
         for value in each.values
     }
     set_names = {cell_set.name for cell_set in sets}
-    report.known_differences = tuple(
-        known
-        for known in report.known_differences
-        if known.section not in set_names or (known.section, *known.label) in labels
+
+    def is_of_cells(known: KnownDifference) -> bool:
+        return known.section not in set_names or (known.section, *known.label) in labels
+
+    return paper.report(
+        runs,
+        output,
+        quick=quick,
+        force=force,
+        scenarios=scenarios,
+        cell=cell,
+        may_differ=is_of_cells,
     )
-    return report

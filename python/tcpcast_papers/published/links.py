@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tcpcast.scenario.modern_stacks import RECEIVE_BUFFERS
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -59,9 +61,39 @@ def shaped_rate(rate_mbit: float, unit_packets: int) -> dict[str, str]:
     return {"bucket": f"{rate_mbit * 1e6 * share:.0f}bit", "burst": f"{depth:.0f}B"}
 
 
-def flows(name: str, stack: str, count: int = 1, **more: Any) -> dict[str, Any]:
-    """Return a class of bulk flows over ``[link.bottleneck]``, with the buffers of Linux 5.15."""
-    tcp = {"stack": stack, "socket_buffers": "linux-5.15"} | more.pop("tcp", {})
+def rules_of(version: str) -> str:
+    """Return the newest value of ``tcp.kernel`` that is not newer than a version of Linux.
+
+    That is the oldest one for versions before it.
+    """
+    releases = sorted(RECEIVE_BUFFERS, key=_numbers)
+    older = [each for each in releases if _numbers(each) <= _numbers(version)]
+    return (older or releases)[-1 if older else 0]
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    """Return the first two numbers of a version."""
+    return tuple(int(number) for number in version.split(".")[:2])
+
+
+def flows(
+    name: str, stack: str, count: int = 1, *, kernel: str = "", **more: Any
+) -> dict[str, Any]:
+    """Return a class of bulk flows over ``[link.bottleneck]``, with the buffers of Linux 5.15.
+
+    Parameters
+    ----------
+    name, stack, count
+        Name of the class, stack and number of flows.
+    kernel
+        Version of Linux of the measured hosts; "" for the default rules.
+    more
+        Further keys of the class.
+    """
+    tcp: dict[str, Any] = {"stack": stack, "socket_buffers": "linux-5.15"}
+    if kernel:
+        tcp["kernel"] = rules_of(kernel)
+    tcp |= more.pop("tcp", {})
     return {"name": name, "flows": count, "route": ["bottleneck"], "tcp": tcp} | more
 
 

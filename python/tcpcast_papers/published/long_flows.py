@@ -29,7 +29,8 @@ def _single_flows(lines: Lines) -> Iterator[Cell]:
         if line["cc"] not in _STACKS or rate > _MAX_RATE_MBIT:
             continue
         bottleneck = link(rate, 1024 * float(line["buffer_kb"]), bursts=True)
-        flow = flows("flow", _STACKS[line["cc"]], delay="0s", back_delay=f"{rtt:g}ms")
+        delays: dict[str, Any] = {"delay": "0s", "back_delay": f"{rtt:g}ms"}
+        flow = flows("flow", _STACKS[line["cc"]], kernel=line["kernel"], **delays)
         flow["tcp"] |= {"handshake": "none", "socket_buffers": "unlimited", "tso": "auto"}
         yield Cell(
             (line["kernel"], line["cc"], line["buffer_kb"], line["rate_mbit"], line["rtt_ms"]),
@@ -69,9 +70,10 @@ def _bbr_and_one_cubic(lines: Lines) -> Iterator[Cell]:
     rate, rtt = 10.0, 40
     for line in lines:
         bottleneck = link(rate, 1024 * 50 * float(line["buffer_bdp"]))
+        more: dict[str, Any] = {"kernel": "5.15", "delay": "0s", "back_delay": f"{rtt}ms"}
         classes = [
-            flows("bbr", "linux-bbr", int(line["n_bbr"]), delay="0s", back_delay=f"{rtt}ms"),
-            flows("cubic", "linux-cubic", delay="0s", back_delay=f"{rtt}ms"),
+            flows("bbr", "linux-bbr", int(line["n_bbr"]), **more),
+            flows("cubic", "linux-cubic", **more),
         ]
         yield Cell(
             (line["n_bbr"], line["buffer_bdp"]),
@@ -84,6 +86,7 @@ def _bbr_and_one_cubic(lines: Lines) -> Iterator[Cell]:
                     100 * float(line["bbr_share"]),
                     AllowedDifference(absolute=3),
                     share_percent(),
+                    runs=1,
                 ),
             ),
             packets(rate, 1000),
@@ -111,7 +114,7 @@ def _fifty_flows(lines: Lines) -> Iterator[Cell]:
         if not (bbr and cubic):
             continue
         limit = float(line["buffer_bdp"]) * rate * rtt * 1000 / 8
-        more = {"delay": f"{rtt / 2:g}ms", "tcp": {"tso": "auto"}}
+        more: dict[str, Any] = {"kernel": "5.4", "delay": f"{rtt / 2:g}ms", "tcp": {"tso": "auto"}}
         classes = [
             flows("bbr", "linux-bbr", bbr, **more),
             flows("cubic", "linux-cubic", cubic, **more),
@@ -128,6 +131,7 @@ def _fifty_flows(lines: Lines) -> Iterator[Cell]:
                     100 * sums[0] / sum(sums),
                     AllowedDifference(absolute=8),
                     share_percent(),
+                    runs=1,
                 ),
             ),
             packets(rate, 120),
@@ -200,6 +204,7 @@ def _pairs(lines: Lines) -> Iterator[Cell]:
             flows(
                 f"flow-{number}",
                 "linux-cubic",
+                kernel="5.4",
                 delay=f"{float(line[f'rtt{number}_ms']) / 2:g}ms",
                 tcp={"ecn": True},
             )
@@ -212,6 +217,7 @@ def _pairs(lines: Lines) -> Iterator[Cell]:
                 float(line[f"mbps{number}"]),
                 AllowedDifference(0.05),
                 goodput_mbit(number - 1),
+                runs=1,
             )
             for number in (1, 2)
         )

@@ -6,14 +6,19 @@ from typing import TYPE_CHECKING, Any
 
 from tcpcast_papers.kernel.agreement import AllowedDifference
 from tcpcast_papers.published.cells import Cell, CellSet, Lines, Value
-from tcpcast_papers.published.links import ACK_BYTES, FRAME_BYTES, link, packets
+from tcpcast_papers.published.links import ACK_BYTES, FRAME_BYTES, link, packets, rules_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tcpcast.answer import Answer
 
-_STACKS = {"CUBIC": "linux-cubic", "BBRv1": "linux-bbr", "BBRv3": "bbr3"}
+_STACKS = {
+    "CUBIC": ("linux-cubic", "5.15"),
+    "BBRv1": ("linux-bbr", "5.15"),
+    "BBRv3": ("bbr3", "6.4"),
+}
+"""Stack and version of Linux by control."""
 _RATE_MBIT = 10.0
 _BODY_BYTES = 12_500_000
 _TRANSFERS = 20
@@ -56,6 +61,7 @@ def _cells(lines: Lines) -> Iterator[Cell]:
     for line in lines:
         if line["control"] not in _STACKS:
             continue
+        stack, version = _STACKS[line["control"]]
         delay, loss = float(line["one_way_ms"]), line["loss_percent"]
         limit = max(4 * _RATE_MBIT * 1e6 * 2 * delay / 1000 / 8, 48_000)
         tables = {
@@ -74,7 +80,8 @@ def _cells(lines: Lines) -> Iterator[Cell]:
                     "back": ["acks"],
                     "delay": f"{delay:g}ms",
                     "tcp": {
-                        "stack": _STACKS[line["control"]],
+                        "stack": stack,
+                        "kernel": rules_of(version),
                         "handshake": "none",
                         "socket_buffers": "linux-5.15",
                         "tso": "auto",
@@ -99,6 +106,7 @@ def _cells(lines: Lines) -> Iterator[Cell]:
                     100 * float(line["goodput_over_rate"]),
                     AllowedDifference(0.1),
                     _goodput_over_rate,
+                    runs=1,  # 20 transfers, as a simulated run has
                 ),
             ),
             packets(_RATE_MBIT, 10) * _TRANSFERS,

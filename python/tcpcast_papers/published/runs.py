@@ -161,10 +161,21 @@ class PublishedRuns(Runs[SampleSizes]):
             The user pressed Ctrl-C before all simulations had finished.
         """
         return [
-            Comparison(cell, value, self.metrics_of(cell_set, cell)[value.quantity])
+            self.comparison(cell_set, cell, value)
             for cell in self.cells_of(cell_set)
             for value in cell.values
         ]
+
+    def comparison(self, cell_set: CellSet, cell: Cell, value: Value) -> Comparison:
+        """Return a simulated value beside the measured one.
+
+        Raises
+        ------
+        Unfinished
+            The user pressed Ctrl-C before it finished.
+        """
+        own = self.metrics_of(cell_set, cell)[value.quantity]
+        return Comparison(cell, value, own, self.sample_sizes.seeds)
 
     def _job(self, cell_set: CellSet, cell: Cell, variant: str = "") -> CellJob:
         return CellJob(cell_set.name, cell.label, self.sample_sizes.seeds, cell, variant)
@@ -172,11 +183,12 @@ class PublishedRuns(Runs[SampleSizes]):
 
 @dataclass(frozen=True)
 class Comparison:
-    """A measured value and the simulated one."""
+    """A measured value, and the mean of the simulated values of a number of seeds."""
 
     cell: Cell
     value: Value
     own: Metric
+    seeds: int
 
     @cached_property
     def difference(self) -> float:
@@ -197,10 +209,17 @@ class Comparison:
 
     @property
     def half_widths(self) -> tuple[float, float]:
-        """Half-widths of the intervals of the measured and of the simulated value."""
-        measured = 0.0 if math.isnan(self.value.half_width) else self.value.half_width
+        """Half-widths of the intervals of the measured and of the simulated value.
+
+        If the measured runs have no interval of their own, the sum is the half-width of the
+        prediction interval of their mean: that of the simulated mean, times the square root of
+        1 + seeds / runs.
+        """
         own = 0.0 if self.own.high is None else self.own.high - self.own.value
-        return measured, own
+        if not math.isnan(self.value.half_width):
+            return self.value.half_width, own
+        runs = self.value.runs
+        return own * (math.sqrt(1 + self.seeds / runs) - 1) if runs else 0.0, own
 
     @property
     def tolerance(self) -> float:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from tcpcast_papers.drawing import Plot, agreement_plot
 from tcpcast_papers.kernel.sections import digits_text, sign_test_row
 from tcpcast_papers.kernel.signs import NEGLIGIBLE_SHARE, sign_tests_of_groups
-from tcpcast_papers.published.runs import Comparison
 from tcpcast_papers.reproduction import (
     Cause,
     NotSelected,
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tcpcast_papers.published.cells import Cell, CellSet, Value
-    from tcpcast_papers.published.runs import PublishedRuns
+    from tcpcast_papers.published.runs import Comparison, PublishedRuns
 
 _WORST = 3
 
@@ -81,7 +80,7 @@ def _set_section(runs: PublishedRuns, folder: Path, *, cell_set: CellSet) -> Sec
 
 
 def _row(runs: PublishedRuns, cell_set: CellSet, cell: Cell, value: Value) -> Row:
-    line = Comparison(cell, value, runs.metrics_of(cell_set, cell)[value.quantity])
+    line = runs.comparison(cell_set, cell, value)
     return comparison_row(line, _cause(runs, cell_set, line))
 
 

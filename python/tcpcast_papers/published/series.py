@@ -53,7 +53,7 @@ def _aqm_series(lines: Lines) -> Iterator[Cell]:
             queue = {"queue": rules}
         stacks = (f"linux-{control}" for control in controls)
         classes = [
-            flows(f"sender-{index}", stack, int(count), delay=f"{rtt / 2:g}ms")
+            flows(f"sender-{index}", stack, int(count), kernel="5.15", delay=f"{rtt / 2:g}ms")
             for index, (stack, count) in enumerate(zip(stacks, counts, strict=True), 1)
         ]
         tables = network(link(rate, limit, **queue), classes, duration_s=_SECONDS, iperf3=True)
@@ -68,9 +68,11 @@ def _aqm_series(lines: Lines) -> Iterator[Cell]:
                     "median cwnd",
                     "packets",
                     measured.mean,
-                    AllowedDifference(0.05),
+                    # Medians of whole numbers: each may be half a packet off.
+                    AllowedDifference(0.05, absolute=1),
                     _cwnd_median,
                     measured.half_width,
+                    len(medians),
                 ),
             ),
             packets(rate, _SECONDS),
@@ -124,7 +126,7 @@ def _nest(lines: Lines) -> Iterator[Cell]:
         steady = [line for line in samples if float(line["timestamp_s"]) - first > _START_S]
         # Namespaces of one machine: rttvar is 4 to 14 us while the queue is empty.
         hosts = {"tso": "auto", "host_noise": "10us"}
-        flow = flows("flow", "bbr3", delay="12ms", tcp=hosts)
+        flow = flows("flow", "bbr3", kernel="6.4", delay="12ms", tcp=hosts)
         bottleneck = {"rate": shaped_rate(10, _NEST_UNIT)} | _NEST_QUEUES[queue]
         yield Cell(
             (queue,),
@@ -137,6 +139,7 @@ def _nest(lines: Lines) -> Iterator[Cell]:
                     median(float(line["srtt_ms"]) for line in steady),
                     AllowedDifference(0.05),
                     rtt_median_ms(),
+                    runs=1,
                 ),
             ),
             packets(10, 120),
