@@ -66,7 +66,8 @@ def _heist(warmup_s: float, duration_s: float) -> Callable[[Lines], Iterator[Cel
             for number in (1, 2):
                 stack, ecn = _heist_stack(line[f"cc{number}"])
                 half = f"{float(line[f'rtt{number}_ms']) / 2:g}ms"
-                classes.append(flows(f"flow-{number}", stack, delay=half, tcp={"ecn": ecn}))
+                tcp = {"ecn": ecn}
+                classes.append(flows(f"flow-{number}", stack, kernel="5.4", delay=half, tcp=tcp))
             first, second = float(line["mbps1"]), float(line["mbps2"])
             rate = float(line["rate_mbit"])
             bottleneck = link(rate, **_HEIST_QUEUES[line["qdisc"]])
@@ -173,7 +174,7 @@ def _simula_flows(line: dict[str, str], side: str) -> dict[str, Any]:
     stack, ecn = _SIMULA_STACKS[line[f"flow_{side}"]]
     half = f"{float(line[f'rtt_{side}_ms']) / 2:g}ms"
     tcp = {"ecn": ecn, "pacing": "fq"}
-    return flows(side, stack, int(line[f"n_{side}"]), delay=half, tcp=tcp)
+    return flows(side, stack, int(line[f"n_{side}"]), kernel="5.10", delay=half, tcp=tcp)
 
 
 def _active_flows(line: dict[str, str], side: str) -> int:
@@ -361,10 +362,11 @@ def _pam(lines: Lines, *, families: dict[str, tuple[str, bool]], fallback: bool)
         queue = _pam_queue(aqm, pair["prague"]["threshold_ms"])
         stack, ecn = families[family]
         limit = float(buffer) * rate * float(rtt) * 1000 / 8
-        delay = f"{float(rtt) / 2:g}ms"
+        prague = {"kernel": "5.15", "delay": f"{float(rtt) / 2:g}ms"}
+        classic = prague | ({"kernel": "6.4"} if stack == "bbr3" else {})
         classes = [
-            flows("prague", "prague", int(numbers[0]), delay=delay, tcp={"ecn_fallback": fallback}),
-            flows("classic", stack, int(numbers[1]), delay=delay, tcp={"ecn": ecn}),
+            flows("prague", "prague", int(numbers[0]), **prague, tcp={"ecn_fallback": fallback}),
+            flows("classic", stack, int(numbers[1]), **classic, tcp={"ecn": ecn}),
         ]
         values = []
         for index, flow in enumerate(("prague", "classic")):
@@ -390,7 +392,7 @@ def _pam(lines: Lines, *, families: dict[str, tuple[str, bool]], fallback: bool)
         tables = network(link(rate, limit, **queue), classes, duration_s=60)
         variants = []
         if sum(map(int, numbers)) >= _FLOWS_WITH_SMALL_WINDOWS:
-            newer = [flows("prague", "prague-2024", int(numbers[0]), delay=delay), classes[1]]
+            newer = [flows("prague", "prague-2024", int(numbers[0]), **prague), classes[1]]
             reason = "fractional windows, as of Prague of 2024"
             variants.append(Variant(reason, tables | {"class": newer}))
         if fallback:
