@@ -19,6 +19,7 @@ from tcpcast.report.distribution_figures import goodput_density, shown_goodput_r
 from tcpcast.report.run import run_parts
 from tcpcast.report.text import plain_text as plain
 from tcpcast.scenario import Scenario
+from tcpcast.units import digits
 
 from cli.made_up import calculated, simulated
 
@@ -113,6 +114,20 @@ def test_run_plots_file_goodput_and_tail(
     assert main([*command, "--plot", str(tmp_path)]) == 0
     assert {"file-goodput.png", "file-goodput-tail.png"} <= written
     assert " 1st percentile" in capsys.readouterr().out
+
+
+def test_the_title_states_the_percentile_of_the_table(scenario: Scenario) -> None:
+    """The title of an office's figure gave 8.06 Mbit/s, and the table 8.10."""
+    text = pytest.importorskip("matplotlib.text")
+    answer = simulated()
+    answer.tables |= {
+        "file_goodput_tail": goodput_tail_table({"by_file": files()}),
+        "file_goodput": exceeded_goodput_table(estimate_goodput_quantiles(files(), [0.5])),
+    }
+    median = answer.tables["file_goodput"]["goodput_bps"][0]
+    figure = dict(figures.iter_figures([answer], scenario))["file-goodput"]
+    words = " ".join(each.get_text() for each in figure.findobj(text.Text)).split()
+    assert f"{digits(median / 1e3, 3)} kbit/s" in " ".join(words)
 
 
 def test_axis_below_one_decade_has_no_minor_tick_labels(scenario: Scenario) -> None:

@@ -321,10 +321,16 @@ def _goodput_axis(answers: Sequence[Answer]) -> tuple[Axis, float]:
 
 
 def _exceeded_goodput_title(answers: Sequence[Answer], share: float, name: str) -> str:
-    """Return the title with the highest tabulated goodput that ``share`` of all files exceeds."""
+    """Return the title with the goodput that ``share`` of all files exceeds.
+
+    If the scenario does not ask for this share, it is the next lower goodput of the grid.
+    """
     answer = answer_for_title(answers)
     table = answer.tables["file_goodput_tail"]
     above = table["goodput_bps"][table["by_file"] >= share]
+    if exact := answer.tables.get("file_goodput"):
+        asked = exact["goodput_bps"][exact["share"] == share]
+        above = asked[np.isfinite(asked)] if asked.size else above
     if not above.size:
         return "Distribution of the goodput of files"
     subject = f"the {name} of the goodput of files"
