@@ -54,6 +54,14 @@ def test_one_key_gives_line_per_engine() -> None:
     assert {"10", "40", "160", "round-trip time (ms)", "20 Mbit/s"} <= texts(figure)
 
 
+def test_a_power_of_a_logarithmic_key_has_two_logarithmic_axes() -> None:
+    # Most values are near the largest one, so that the median does not show the decade.
+    many, few = ["0.003%", "0.006%", "0.012%", "1%"], ["0.1%", "0.2%", "1%"]
+    for losses, scale in ((many, "log"), (few, "linear")):
+        figures = draw_figures({LOSS: losses}, {}, engines="pftk")
+        assert figures["goodput_bps"].axes[0].get_yscale() == scale
+
+
 def test_simulated_curves_have_points_and_bands() -> None:
     vary = {RTT: ["20ms", "40ms"]}
     short = tcpcast.load("lossy-path", changes={"run.duration": "4s", "run.warmup": "1s"})

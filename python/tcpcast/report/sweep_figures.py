@@ -54,6 +54,9 @@ MAX_PANELS = 6
 """Maximum number of panels (engines) in a heat map."""
 _MAX_LINEAR_RATIO = 4.0
 """Ratio of the largest to the median value above which the axis of a curve is logarithmic."""
+_MIN_LOG_RANGE = 10.0
+"""Ratio of the largest to the smallest value from which both axes are logarithmic if that of the
+key is: most metrics are nearly powers of a loss, a rate or a time, and then a straight line."""
 _DEFAULT_ISOLINES = 5
 """Approximate number of isolines if no level is given."""
 _LEVEL_PARSERS: dict[str, Callable[[str], float]] = {
@@ -260,6 +263,8 @@ def _curves_panel(
         dotted = {"linestyle": (0, (1, 2))}
         series.append(ReferenceLine(level / scale.factor, style=dotted, name=scale.text(level)))
     ratio = _MAX_LINEAR_RATIO if ends[0].min() > 0 else math.inf
+    if x.log and ends[0].max() >= _MIN_LOG_RANGE * ends[0].min() > 0:
+        ratio = 0.0
     y = value_axis(label, [np.concatenate(ends) / scale.factor], ratio)
     return Panel(series, _key_axis(x), y)
 
