@@ -104,7 +104,7 @@ QUEUE_KEY = "link.*.queue"
 BUFFER_S = 0.25
 """Default buffer: the time that it takes to send it."""
 
-DURATION_S, WARMUP_S = 120.0, 20.0
+DURATION_S, WARMUP_S = 220.0, 20.0
 MAX_PACKETS, MIN_DURATION_S = 2.5e6, 40.0
 """Duration of a run, unless the line then sends more packets."""
 

@@ -97,4 +97,4 @@ def test_measurement_runs_for_24_seconds_unless_a_duration_is_given(
     for changes in ([], ["--set", "run.duration=60s"]):
         assert main(["home", "--engine", "packet,kernel", *changes]) == 0
     assert main(["home"]) == 0
-    assert runs == [(24.0, 4.0, 1), (60.0, 4.0, 1), (120.0, 20.0, None)]
+    assert runs == [(24.0, 4.0, 1), (60.0, 4.0, 1), (220.0, 20.0, None)]
