@@ -7,6 +7,7 @@ import inspect
 import math
 import re
 import sys
+import traceback
 from typing import TYPE_CHECKING
 
 from tcpcast.errors import ControlError
@@ -96,7 +97,7 @@ def register_control(name: str, control: type[CongestionControl]) -> str:
     Raises
     ------
     ControlError
-        The name belongs to another stack, or the class lacks a method.
+        The name belongs to another stack, or the class cannot be created without arguments.
     """
     from tcpcast import _native  # noqa: PLC0415 - a compiled module
     from tcpcast.scenario import modern_stacks, modern_tcp, tcp  # noqa: PLC0415 - imports pydantic
@@ -110,6 +111,13 @@ def register_control(name: str, control: type[CongestionControl]) -> str:
         raise ControlError(f'"{name}" is a stack of tcpcast; use another name')
     if not (inspect.isclass(control) and issubclass(control, CongestionControl)):
         raise ControlError(f'"{name}" must be a subclass of tcpcast.CongestionControl')
+    try:
+        control()
+    except Exception as error:
+        raise ControlError(
+            f"{control.__name__}() fails ({describe_error(error)}); each connection creates an "
+            "instance without arguments"
+        ) from error
     stack = modern_stacks.ModernStack(
         name,
         f"class {control.__name__} of Python",
@@ -130,6 +138,18 @@ def register_control(name: str, control: type[CongestionControl]) -> str:
 _REGISTERED: list[object] = []
 
 
+def describe_error(error: BaseException) -> str:
+    """Return type and text of an error."""
+    return f"{type(error).__name__}: {error}"
+
+
+def place_in_file(error: BaseException, path: Path) -> str:
+    """Return the last line of a file from which an error came, with its function, or nothing."""
+    frames = traceback.extract_tb(error.__traceback__)
+    inside = [frame for frame in frames if frame.filename == str(path.resolve())]
+    return f"{path}, line {inside[-1].lineno}, in {inside[-1].name}" if inside else ""
+
+
 def load_control(path: Path) -> type[CongestionControl]:
     """Load the congestion control of a file, which is executed.
 
@@ -148,7 +168,8 @@ def load_control(path: Path) -> type[CongestionControl]:
     try:
         spec.loader.exec_module(module)
     except Exception as error:
-        raise ControlError(f"{path}: {type(error).__name__}: {error}") from error
+        place = place_in_file(error, path) or path
+        raise ControlError(f"{place}: {describe_error(error)}") from error
     classes = [
         value
         for value in vars(module).values()

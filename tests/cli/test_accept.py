@@ -51,6 +51,29 @@ def test_greedy_control_leaves_its_zones(
 
 
 @pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        (
+            GREEDY.replace("400.0", "400.0 / len(())"),
+            "greedy.py, line 6, in on_ack: ZeroDivisionError: float division by zero",
+        ),
+        (
+            GREEDY + "\n    def __init__(self, mss):\n        pass\n",
+            "Greedy() fails (TypeError: Greedy.__init__() missing 1 required positional argument",
+        ),
+    ],
+)
+def test_errors_of_a_class_are_one_line(
+    code: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "greedy.py"
+    path.write_text(code, encoding="utf-8")
+    assert main(["accept", str(path)]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert message in line
+
+
+@pytest.mark.parametrize(
     ("words", "message"),
     [
         (["linux-cubik"], "neither a modern stack nor a file of Python"),

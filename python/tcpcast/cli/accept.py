@@ -54,7 +54,15 @@ def accept(  # noqa: PLR0913 - one parameter per option
             f'--against: {units.quote(against)} is not a modern stack; use "linux-bbr", for example'
         )
     with progress_bar(f"accept {name}") as progress:
-        outcomes = run_battery(name, against=against, seed=seed, threads=threads, progress=progress)
+        try:
+            outcomes = run_battery(
+                name, against=against, seed=seed, threads=threads, progress=progress
+            )
+        except Exception as error:
+            place = control.place_in_file(error, Path(stack))
+            if not place:
+                raise
+            raise TcpcastError(f"{place}: {control.describe_error(error)}") from error
     if as_json:
         rows = [outcome.to_json() for outcome in outcomes]
         print(encode({"stack": name, "against": against, "cells": rows}))
