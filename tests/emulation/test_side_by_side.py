@@ -63,4 +63,4 @@ def test_processes_have_separate_links(mode: Mode, tmp_path: Path) -> None:
         # With so few packets a single late one exceeds the tolerance of the link.
         assert link.returncode in {0, 3}, err
         assert out == f"True {name}\n", err
-        assert "near to far: 1 packets, 1 delivered" in err
+        assert "near to far: 1 packet, 1 delivered" in err
