@@ -116,6 +116,11 @@ def test_latin_draws_once_from_each_part_of_each_range(count: int, seed: int) ->
     assert grid == make_grid(Sweep.model_validate(table), seed)
 
 
+def test_latin_repeats_whole_numbers_of_a_short_range() -> None:
+    grid = make_grid(Sweep.model_validate({"a.b": "1..4", "latin": 10}), 1)
+    assert len(grid) == 10
+
+
 def read_day(folder: Path, text: str) -> Scenario:
     (folder / "day.csv").write_text(text, encoding="utf-8")
     return Scenario.from_dict(TABLES | {"sweep": {"file": "day.csv"}}, folder=folder)
@@ -137,7 +142,7 @@ def test_rows_of_a_file_are_cells(tmp_path: Path) -> None:
     [
         ("hour,traffic.flows\n1,2\n", "line 1: use a CSV file whose columns are dotted keys"),
         ("network.rtt,network.rtt\n1ms,2ms\n", "line 1: use a CSV file whose columns are dotted"),
-        ("name,traffic.flows\n1\n", "line 2: has no value for each of the 2 columns"),
+        ("name,traffic.flows\n1\n", "line 2: needs a value in each of the 2 columns"),
         ("name,traffic.flows\n1,2\n1,2\n", "1, 2 is listed twice"),
         ("name,traffic.flows\n", "day.csv has no rows; use"),
         ("", "day.csv has no rows; use"),

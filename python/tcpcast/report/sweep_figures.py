@@ -140,7 +140,7 @@ def check_sweep_figures(
     Raises
     ------
     TcpcastError
-        More than two keys vary; keys vary in parallel instead of in all combinations; or an
+        More than two keys vary; keys vary in parallel, and no names label their values; or an
         existing file is not a figure of tcpcast.
     MachineError
         matplotlib is not installed, or the folder cannot be written.

@@ -222,7 +222,10 @@ def _inline_figures(results: SweepResults, rows: Any, levels: Levels) -> Iterato
 
     keys = results.sweep.figure_keys
     if not keys:
-        text = "No figure: figures require one or two keys that vary in all combinations."
+        text = (
+            "No figure: figures require one or two keys that vary in all combinations, or the rows "
+            "of a file with a column name."
+        )
         yield Paragraph(text, "aside")
         return
     setup = sweep_subtitle(results.sweep.scenario, keys)

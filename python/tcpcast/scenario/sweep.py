@@ -29,6 +29,7 @@ from tcpcast.units import quote
 
 MAX_REPLICATIONS = 100_000
 MAX_LATIN_CELLS = 1_000_000
+MAX_FILE_LINES = 1_000_000
 _VARY_EXAMPLE = '"network.rtt" = "10ms..200ms log 8"'
 _TEXT_LIST_SCHEMA = {"type": "array", "items": {"type": "string"}}
 
@@ -63,12 +64,12 @@ def _read_rows(rows: Iterable[list[str]], name: str) -> dict[str, list[Any]]:
             continue
         if len(cells) != len(columns) or not all(cells):
             raise UnitError(
-                f"{name}, line {number}: has no value for each of the {len(columns)} columns"
+                f"{name}, line {number}: needs a value in each of the {len(columns)} columns"
             )
         for (key, values), cell in zip(columns.items(), cells, strict=True):
             values.append(cell if key == LABEL_KEY else parse_value(cell))
-        if number > MAX_LATIN_CELLS:
-            raise UnitError(f"{name} has more than {MAX_LATIN_CELLS:,} lines; use fewer rows")
+        if number > MAX_FILE_LINES:
+            raise UnitError(f"{name} has more than {MAX_FILE_LINES:,} lines; use fewer rows")
     if not columns or not next(iter(columns.values())):
         raise UnitError(f"{name} has no rows; {_FILE_ADVICE}")
     return columns

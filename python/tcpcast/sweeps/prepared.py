@@ -99,7 +99,8 @@ def make_grid(table: Sweep, seed: int) -> SweepGrid:
         together = zipped.get(key) or (drawn if key in {axis.key for axis in drawn} else None)
         axes = together or (entry.to_axis() if isinstance(entry, SweepRange) else entry,)
         if axes not in groups:
-            check_that_values_differ(axes)
+            if axes is not drawn:  # ranges of few whole numbers repeat in a Latin hypercube
+                check_that_values_differ(axes)
             groups.append(axes)
     grid = SweepGrid(tuple(groups))
     if len(grid) > MAX_CELLS:
