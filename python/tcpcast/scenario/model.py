@@ -128,7 +128,22 @@ def make_context(source: Mapping[str, Any], folder: Path | None) -> ValidationCo
         frozenset(keys),
         header_bytes,
         has_links=bool(source.get("link")),
+        traffic_key=_traffic_key(source),
     )
+
+
+def _traffic_key(source: Mapping[str, Any]) -> str:
+    """Return the key of the traffic: that of a class if only classes have traffic."""
+    if not has_traffic_only_in_classes(source):
+        return "traffic"
+    entries = _get_class_tables(source)
+    name = entries[0].get("name", "NAME") if len(entries) == 1 else "NAME"
+    return f"class.{name}.traffic"
+
+
+def has_traffic_only_in_classes(source: Mapping[str, Any]) -> bool:
+    """Return whether classes have traffic, and the top level has none."""
+    return "traffic" not in source and get_traffic_kind(source) is not None
 
 
 def get_traffic_kind(data: Mapping[str, Any]) -> object:
@@ -249,7 +264,6 @@ class Scenario(Table):
             context = make_context(source, folder)
             self.__pydantic_validator__.validate_python(source, self_instance=self, context=context)
         except ValidationError as error:
-            of_classes = "traffic" not in source and get_traffic_kind(source) is not None
             network = source.get("network")
             hops = network.get("hop") if isinstance(network, Mapping) else None
             errors = convert_to_input_errors(
@@ -258,7 +272,7 @@ class Scenario(Table):
                     ("class",): _get_unique_names(source.get("class")),
                     ("network", "hop"): _get_unique_names(hops),
                 },
-                of_classes=of_classes,
+                of_classes=has_traffic_only_in_classes(source),
             )
             raise ScenarioError(*errors) from None
         except RecursionError:

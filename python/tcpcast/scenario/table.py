@@ -54,7 +54,8 @@ class ValidationContext:
     ``ends_by_itself`` is True if the traffic determines the length of the run. ``class_keys`` are
     keys set by at least one class, such as ``rtt`` and ``egress.rate``. ``header_bytes`` are the
     bytes of a full data packet without its payload. ``has_links`` is True if the scenario is a
-    network of links with routes.
+    network of links with routes. ``traffic_key`` is the key of the traffic, which may be that of a
+    class.
     """
 
     payload_bytes: int | None = None
@@ -64,6 +65,7 @@ class ValidationContext:
     class_keys: frozenset[str] = frozenset()
     header_bytes: int = 40
     has_links: bool = False
+    traffic_key: str = "traffic"
 
 
 def get_validation_context(info: ValidationInfo) -> ValidationContext:
@@ -84,12 +86,17 @@ class Table(BaseModel):
     @model_validator(mode="wrap")
     @classmethod
     def _reword_errors(
-        cls: type[TableT], data: Any, handler: ModelWrapValidatorHandler[TableT]
+        cls: type[TableT],
+        data: Any,
+        handler: ModelWrapValidatorHandler[TableT],
+        info: ValidationInfo,
     ) -> TableT:
         try:
             table = handler(data)
         except ValidationError as error:
-            raise make_validation_error([_reword_error(cls, e) for e in error.errors()]) from None
+            context = get_validation_context(info)
+            errors = [_reword_error(cls, e, context) for e in error.errors()]
+            raise make_validation_error(errors) from None
         if errors := list(table._find_errors()):
             raise make_validation_error(errors)
         return table
@@ -223,14 +230,7 @@ def convert_to_input_errors(
             e["msg"],
         ] = None
     if of_classes:
-        listed_classes = (names or {}).get(("class",), ())
-        only = listed_classes[0] if len(listed_classes) == 1 else None
-        below = f'"class.{only or "NAME"}.traffic.'
-        messages = {
-            (location, message.replace('"traffic.', below) if len(location) == 1 else message): None
-            for location, message in messages
-            if location[:1] != ("traffic",)
-        }
+        messages = {key: None for key in messages if key[0][:1] != ("traffic",)}
     listed = [
         InputError(_format_location(location, names or {}), message)
         for location, message in messages
@@ -323,13 +323,14 @@ _MAX_LISTED_KEYS = 25
 """Keys that a message lists, so that it stays readable."""
 
 
-def unknown_key_message(table: type[Table], key: object) -> str:
+def unknown_key_message(table: type[Table], key: object, context: ValidationContext) -> str:
     """Return the message for an unknown key, with a suggestion."""
     if isinstance(key, str) and key in table.elsewhere:
         return table.elsewhere[key]
     names = table.fields_by_key()
+    keys = {"traffic": context.traffic_key} if "class" in names else {}
     below = [
-        f'"{name}.{key}"'
+        f'"{keys.get(name, name)}.{key}"'
         for name, f in names.items()
         if key in _get_keys_of_subtables(f.annotation)
     ]
@@ -350,12 +351,14 @@ def _get_keys_of_subtables(annotation: Any) -> set[str]:
     return {key for part in typing.get_args(annotation) for key in _get_keys_of_subtables(part)}
 
 
-def _reword_error(table: type[Table], error: ErrorDetails) -> InitErrorDetails:
+def _reword_error(
+    table: type[Table], error: ErrorDetails, context: ValidationContext
+) -> InitErrorDetails:
     location, kind, value = error["loc"], error["type"], error["input"]
     if kind in (_ERROR_TYPE, _MISSING_KEY_TYPE):
         return make_error_at(error["msg"], *location, value=value, kind=kind)
     if kind == "extra_forbidden":
-        return make_error_at(unknown_key_message(table, location[-1]), *location)
+        return make_error_at(unknown_key_message(table, location[-1], context), *location)
     example = (
         _example_toml_value(table, str(location[0])) if location else _example_inline_table(table)
     )
