@@ -86,6 +86,24 @@ def test_long_tick_labels_fit(low: float, high: float) -> None:
     )
 
 
+@pytest.mark.parametrize(("panels", "names"), [(1, 12), (6, 7)])
+def test_names_at_line_ends_fit(panels: int, names: int) -> None:
+    """Regression: the 6 names of the lowest panel of ``home`` covered a tick label."""
+    x, y = Axis("time (s)", 0, 200), Axis("goodput", 0, 100)
+    for value in (1, 50, 99):
+        style = {"color": "black"}
+        lines = [
+            Series([0, 200], [value] * 2, style=style, name=f"class {n}") for n in range(names)
+        ]
+        chart = Chart(
+            panels=[Panel(lines, x, y)] * panels,
+            size=(5.8, 0.9 + 1.37 * panels),
+            shared_axes="x",
+            legend_position="below",
+        )
+        assert figure_faults(chart.draw()) == []
+
+
 @pytest.mark.parametrize(
     "numbers",
     [range(6), *(pytest.param(range(n, n + 250), marks=pytest.mark.long) for n in (6, 256, 506))],

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.text import Annotation
     from numpy.typing import ArrayLike, NDArray
 
     from tcpcast.scenario import Scenario
@@ -51,32 +52,37 @@ class EndLabel:
     colour: str
 
 
-def label_line_ends(axes: Axes, ends: Sequence[EndLabel]) -> None:
-    """Write the texts to the right of a panel, one below the other, without overlaps."""
-    height = axes.get_window_extent().height * 72 / axes.figure.dpi  # height before the layout
-    line = _LINE_SPACING * LABEL_POINTS / max(0.72 * height, 1.0)
+def label_line_ends(axes: Axes, ends: Sequence[EndLabel]) -> list[Annotation]:
+    """Write the texts to the right of a panel, each at its value, the lowest first."""
     limits = np.array(axes.get_ylim(), dtype=float)
     to_axis = axes.transScale.transform
     low, high = (to_axis((1.0, limit))[1] for limit in limits)
-    at = []
+    labels = []
     for end in ends:
         visible = [value for value in end.values if limits.min() <= value <= limits.max()]
         if visible:
-            at.append(((to_axis((1.0, visible[-1]))[1] - low) / (high - low), end))
+            at = (to_axis((1.0, visible[-1]))[1] - low) / (high - low)
+            style: Style = {"xycoords": "axes fraction", "textcoords": "offset points"}
+            style |= {"va": "center", "fontsize": LABEL_POINTS, "color": end.colour}
+            labels.append(axes.annotate(end.text, (1.0, at), xytext=(4, 0), **style))
+    return sorted(labels, key=lambda label: label.xy[1])
+
+
+def spread_labels(axes: Axes, labels: Sequence[Annotation]) -> None:
+    """Move the texts of :func:`label_line_ends` apart, after the layout of the figure."""
+    height = axes.get_window_extent().height * 72 / axes.figure.dpi
+    line = _LINE_SPACING * LABEL_POINTS / max(height, 1.0)
+    heights = [line * (1 + label.get_text().count("\n")) for label in labels]
+    at = [label.xy[1] for label in labels]
     lowest = 0.4 * line  # above the tick labels of the x axis
-    placed = {}
-    for position, end in sorted(at, key=lambda each: each[0]):
-        lowest = max(position, lowest)
-        placed[end] = lowest
-        lowest += line * (1 + end.text.count("\n"))
+    for index, height in enumerate(heights):
+        at[index] = max(at[index], lowest)
+        lowest = at[index] + height
     highest = 1.0
-    for index, (end, position) in enumerate(reversed(list(placed.items()))):
-        highest = min(position, highest - (line * (1 + end.text.count("\n")) if index else 0.0))
-        placed[end] = highest
-    for end, position in placed.items():
-        style: Style = {"xycoords": "axes fraction", "textcoords": "offset points"}
-        style |= {"va": "center", "fontsize": LABEL_POINTS, "color": end.colour}
-        axes.annotate(end.text, (1.0, position), xytext=(4, 0), **style)
+    for index in reversed(range(len(labels))):
+        highest = min(at[index], highest)
+        labels[index].xy = (1.0, highest)
+        highest -= heights[index - 1]
 
 
 def write_titles(figure: Figure, title: str, subtitle: str) -> None:
@@ -461,15 +467,15 @@ class Panel:
         for each in self.series:
             each.draw(axes)
 
-    def finish_axes_and_legend(self, axes: Axes, *, legend: bool) -> None:
-        """Set up both axes, the title and the legend."""
+    def finish_axes_and_legend(self, axes: Axes, *, legend: bool) -> list[Annotation]:
+        """Set up both axes, the title and the legend; return the texts at the ends of lines."""
         self.x.apply(axes, "x")
         self.y.apply(axes, "y")
         axes.set_title(self.title, fontsize=10)
         ends = [getattr(each, "end", None) for each in self.series]
-        label_line_ends(axes, [end for end in ends if isinstance(end, EndLabel)])
         if legend and self.legend is not None and axes.get_legend_handles_labels()[1]:
             axes.legend(**(_LEGEND_STYLE | self.legend))
+        return label_line_ends(axes, [end for end in ends if isinstance(end, EndLabel)])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -511,8 +517,9 @@ class Chart:
         all_axes: list[Axes] = list(grid.flat)
         for panel, axes in zip(self.panels, all_axes, strict=False):
             panel.draw(axes)
+        line_ends = []
         for index, (panel, axes) in enumerate(zip(self.panels, all_axes, strict=False)):
-            panel.finish_axes_and_legend(axes, legend=not self.legend_position)
+            line_ends.append(panel.finish_axes_and_legend(axes, legend=not self.legend_position))
             if "x" in self.shared_axes:
                 is_last = index + self.columns >= len(self.panels)
                 axes.tick_params(labelbottom=is_last)
@@ -532,6 +539,11 @@ class Chart:
         if entries and self.legend_position == "below":
             style = {"loc": "outside lower center", "ncols": _legend_columns(list(entries), 2)}
             figure.legend(entries.values(), entries, **_LEGEND_STYLE, **style)
+        layout = figure.get_layout_engine()
+        if layout is not None and max(map(len, line_ends)) > 1:
+            layout.execute(figure)  # the heights of the panels determine the distances
+            for axes, labels in zip(all_axes, line_ends, strict=False):
+                spread_labels(axes, labels)
         return figure
 
 
