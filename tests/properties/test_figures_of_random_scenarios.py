@@ -125,7 +125,8 @@ def test_figures_of_random_scenarios(
 
 @pytest.mark.parametrize("name", get_packaged_names())
 def test_figures_of_packaged_scenarios(name: str) -> None:
-    scenario = tcpcast.load(name).with_changes({"run.max_wall": "0.5s"})
+    shorter = {"run.duration": "60s", "run.warmup": "10s"} if name == "local-loop" else {}
+    scenario = tcpcast.load(name).with_changes({"run.max_wall": "unlimited"} | shorter)
     answers = tcpcast.run(scenario, threads=os.cpu_count(), over_time=True)
     faults = {figure: figure_faults(drawn) for figure, drawn in iter_figures(answers, scenario)}
     assert faults
