@@ -45,6 +45,8 @@ def flent_document() -> dict[str, Any]:
         "TITLE": "a home",
         "T0": "1970-01-01T00:16:40Z",
         "HOST": "far",
+        "KERNEL_NAME": "Linux",
+        "KERNEL_RELEASE": "5.10.0-28-amd64",
         "SYSCTLS": {"net.ipv4.tcp_ecn": 1, "net.ipv4.tcp_congestion_control": "cubic"},
         "SERIES_META": {},
         "EGRESS_INFO": client,
@@ -53,7 +55,11 @@ def flent_document() -> dict[str, Any]:
                 "INGRESS_INFO": shaper,
                 "EGRESS_INFO": {"tc_stats_pre": [f"{cake} no-split-gso overhead 18\n Sent 0"]},
             },
-            "far": {"SYSCTLS": {"net.ipv4.tcp_congestion_control": "reno"}},
+            "far": {
+                "KERNEL_NAME": "Darwin",
+                "KERNEL_RELEASE": "23.1.0",
+                "SYSCTLS": {"net.ipv4.tcp_congestion_control": "reno"},
+            },
         },
     }
     return {

@@ -61,6 +61,8 @@ def test_flent_file_becomes_a_scenario(tmp_path: Path) -> None:
     assert by_name["upload-bbr-cs1"]["tcp"]["stack"] == "linux-bbr"
     assert by_name["upload-bbr-cs1"]["tcp"]["tso"] == "auto"
     assert by_name["upload-bbr-cs1"]["tcp"]["pacing"] == "fq"
+    assert by_name["upload-bbr-cs1"]["tcp"]["kernel"] == "5.4"
+    assert by_name["download-reno-be"]["tcp"]["kernel"] == "6.18"
     assert by_name["download-reno-be"]["tcp"]["pacing"] == "internal"
     assert by_name["ping"]["delay"] == "10ms"
     assert (tables["run"]["duration"], tables["run"]["warmup"]) == ("30s", "10s")

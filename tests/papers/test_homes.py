@@ -72,6 +72,7 @@ def test_swapped_uploads_are_downloads_and_contradictory_runs_are_left_out(tmp_p
     assert (flows["flows"], "sends" in flows, ping["name"]) == (2, False, "ping")
     assert flows["tcp"] == {
         "stack": "linux-cubic",
+        "kernel": "4.14",
         "socket_buffers": "linux-5.15",
         "tso": "auto",
         "ecn": True,

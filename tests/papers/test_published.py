@@ -10,11 +10,11 @@ import pytest
 from tcpcast.cli import main
 from tcpcast.errors import ScenarioError
 from tcpcast.scenario import Scenario
+from tcpcast.scenario.modern_stacks import rules_of
 from tcpcast_papers.l4s import description as l4s
 from tcpcast_papers.l4s.sets import SETS as SETS_OF_L4S
 from tcpcast_papers.published import description as published
 from tcpcast_papers.published.cells import Cell, CellSet, Value, spread
-from tcpcast_papers.published.links import rules_of
 from tcpcast_papers.published.runs import (
     QUICK,
     SETS,
@@ -92,7 +92,7 @@ def test_errors_of_a_set_have_intervals_and_the_worst_cells() -> None:
 
 @pytest.mark.parametrize(
     ("version", "rules"),
-    [("4.15.0-191", "5.4"), ("5.13.12", "5.4"), ("5.15.0-75", "5.15"), ("6.4", "6.1")],
+    [("4.15.0-191", "4.14"), ("5.13.12", "5.4"), ("5.15.0-75", "5.15"), ("6.4", "6.1")],
 )
 def test_rules_are_the_newest_that_are_not_newer_than_the_measured_kernel(
     version: str, rules: str

@@ -120,6 +120,7 @@ class _Reader:
             links=self._links(),
             ecn=self._has_ecn(),
             paced=self._paced(),
+            kernels=self._kernels(),
             offloads=self._has_offloads(),
             notes=self.notes,
         )
@@ -276,6 +277,15 @@ class _Reader:
             for direction, interface in ends.items()
             if any(qdisc.kind == "fq" for qdisc in _qdiscs(interface))
         )
+
+    def _kernels(self) -> dict[str, str]:
+        """Return the versions of Linux of the senders, by direction."""
+        hosts = {UP: self.metadata, DOWN: self._server()}
+        return {
+            direction: text(host.get("KERNEL_RELEASE"), 60)
+            for direction, host in hosts.items()
+            if host.get("KERNEL_NAME") == "Linux" and text(host.get("KERNEL_RELEASE"))[:1].isdigit()
+        }
 
     def _has_ecn(self) -> bool:
         """Return True if the client, which opens all connections, asks for ECN."""

@@ -11,6 +11,7 @@ import numpy as np
 
 from tcpcast import units
 from tcpcast.answer import Answer, Metric
+from tcpcast.scenario.modern_stacks import rules_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -87,6 +88,7 @@ def class_tables(
     rtt_ms: float,
     ecn: bool,
     paced: Collection[str] = (),
+    kernels: Mapping[str, str] | None = None,
     **tcp: Any,
 ) -> list[dict[str, Any]]:
     """Return the classes of flows, with a ping.
@@ -101,6 +103,8 @@ def class_tables(
         Whether both ends negotiate ECN.
     paced
         Directions whose senders have ``fq`` on their interface, which paces all flows.
+    kernels
+        Versions of Linux of the senders, by direction.
     tcp
         Further keys of all flows.
     """
@@ -112,6 +116,8 @@ def class_tables(
             own["ecn"] = True
         if group.direction in paced:
             own["pacing"] = "fq"
+        if kernels and group.direction in kernels:
+            own["kernel"] = rules_of(kernels[group.direction])
         sends = {"sends": "client"} if group.direction == UP else {}
         dscp = DSCPS.get(group.mark, "cs0")
         classes.append(
@@ -166,6 +172,8 @@ class LineTest:
         Whether both ends use ECN.
     paced
         Directions whose senders have ``fq`` on their interface.
+    kernels
+        Versions of Linux of the senders, by direction, if the file states them.
     offloads
         Whether the router's queues hold bursts of segmentation offload.
     notes
@@ -183,6 +191,7 @@ class LineTest:
     links: dict[str, dict[str, Any]] = field(default_factory=dict)
     ecn: bool = False
     paced: frozenset[str] = frozenset()
+    kernels: dict[str, str] = field(default_factory=dict)
     offloads: bool = False
     notes: list[str] = field(default_factory=list)
 
@@ -209,6 +218,7 @@ class LineTest:
             rtt_ms=1e3 * self.idle_rtt_s,
             ecn=self.ecn,
             paced=self.paced,
+            kernels=self.kernels,
             **tcp,
         )
         if not len(self.ping_s):

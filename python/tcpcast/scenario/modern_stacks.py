@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, NamedTuple
 
 CLASSIC_ONLY: dict[str, Any] = {"initial_ssthresh": "unlimited"}
@@ -17,6 +18,7 @@ NEWEST_MEASURED_KERNEL = "6.18"
 
 _MIB = 2**20
 RECEIVE_BUFFERS: dict[str, tuple[int, float]] = {
+    "4.14": (6 * _MIB, 1 / 2),
     "5.4": (6 * _MIB, 1 / 2),
     "5.15": (6 * _MIB, 1 / 2),
     "6.1": (6 * _MIB, 1 / 2),
@@ -25,6 +27,26 @@ RECEIVE_BUFFERS: dict[str, tuple[int, float]] = {
     "7.0": (32 * _MIB, 5 / 8),
 }
 """Third value of ``tcp_rmem`` in bytes, and the share that is advertised, by release of Linux."""
+
+
+def rules_of(version: str) -> str:
+    """Return the newest value of ``tcp.kernel`` that is not newer than a version of Linux.
+
+    That is the oldest one for versions before it.
+
+    Examples
+    --------
+    >>> rules_of("5.10.31-prague-37"), rules_of("4.4"), rules_of("7.1")
+    ('5.4', '4.14', '7.0')
+    """
+    older = [each for each in RECEIVE_BUFFERS if _numbers(each) <= _numbers(version)]
+    return older[-1] if older else next(iter(RECEIVE_BUFFERS))
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    """Return the first two numbers of a version."""
+    return tuple(int(number) for number in re.findall(r"\d{1,4}", version, re.ASCII)[:2])
+
 
 _LINUX: dict[str, Any] = {
     **CLASSIC_ONLY,

@@ -285,7 +285,7 @@ class Tcp(Table):
     )
     kernel: (
         Annotated[
-            Literal["5.4", "5.15", "6.1", "6.12", "6.18", "7.0"],
+            Literal["4.14", "5.4", "5.15", "6.1", "6.12", "6.18", "7.0"],
             Choice("release of Linux"),
             # TOML and options read 6.12 as a number; there is no other release with its value.
             BeforeValidator(lambda value: str(value) if isinstance(value, float) else value),
@@ -352,8 +352,8 @@ class Tcp(Table):
         default=None,
         examples=["fq"],
         description="what paces packets: internal, TCP itself for BBR and TFRC only; fq, the queue "
-        "discipline of the sending host, for all stacks, at a rate that counts Ethernet frames "
-        "instead of data, as before Linux 4.20; a rate, TCP itself for all stacks and at most at "
+        "discipline of the sending host, for all stacks, at a rate that counts data, and with "
+        "tcp.kernel = 4.14 Ethernet frames; a rate, TCP itself for all stacks and at most at "
         "this rate (SO_MAX_PACING_RATE); off, nothing",
     )
     socket_buffers: _SocketBuffersRule | None = Field(

@@ -24,6 +24,9 @@ SOCKET_BUFFERS = "linux-5.15"
 
 FLOW = re.compile(r"TCP (?P<direction>download|upload)(?P<words>[^=]*)=(?P<mbit>[\d.]+)", re.ASCII)
 
+KERNEL = "4.14"
+"""Rules of the hosts, Linux 4.3 to 4.14."""
+
 LIMITS = {"fq_codel": "10240pkt", "codel": "10000pkt", "pie": "10000pkt"}
 """Limits that tc showed."""
 
@@ -69,7 +72,9 @@ def flent_classes(
     own
         Further keys of all flows.
     """
-    tcp = {"socket_buffers": SOCKET_BUFFERS} | ({"tso": "auto"} if bursts else {}) | own
+    tcp = {"kernel": KERNEL, "socket_buffers": SOCKET_BUFFERS} | own
+    if bursts:
+        tcp["tso"] = "auto"
     rtt_ms += HOSTS_DELAY_MS
     return class_tables(flows, rtt_ms=rtt_ms, ecn=ecn, paced=tuple(paced), **tcp)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tcpcast.scenario.modern_stacks import RECEIVE_BUFFERS
+from tcpcast.scenario.modern_stacks import rules_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -59,21 +59,6 @@ def shaped_rate(rate_mbit: float, unit_packets: int) -> dict[str, str]:
     share = 1500 / FRAME_BYTES
     depth = (HTB_BURST_BYTES + unit_packets * FRAME_BYTES) * share
     return {"bucket": f"{rate_mbit * 1e6 * share:.0f}bit", "burst": f"{depth:.0f}B"}
-
-
-def rules_of(version: str) -> str:
-    """Return the newest value of ``tcp.kernel`` that is not newer than a version of Linux.
-
-    That is the oldest one for versions before it.
-    """
-    releases = sorted(RECEIVE_BUFFERS, key=_numbers)
-    older = [each for each in releases if _numbers(each) <= _numbers(version)]
-    return (older or releases)[-1 if older else 0]
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    """Return the first two numbers of a version."""
-    return tuple(int(number) for number in version.split(".")[:2])
 
 
 def flows(

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tcpcast.scenario.modern_stacks import rules_of
+
 from tcpcast_papers.kernel.agreement import AllowedDifference
 from tcpcast_papers.published.cells import Cell, CellSet, Lines, Value
-from tcpcast_papers.published.links import ACK_BYTES, FRAME_BYTES, link, packets, rules_of
+from tcpcast_papers.published.links import ACK_BYTES, FRAME_BYTES, link, packets
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,6 +8,8 @@ use tcpcast_link::time::{MILLISECOND, NEVER, Nanos};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[allow(missing_docs)]
 pub enum KernelVersion {
+    #[serde(rename = "4.14")]
+    V4_14,
     #[serde(rename = "5.4")]
     V5_4,
     #[serde(rename = "5.15")]
@@ -58,8 +60,12 @@ pub struct KernelRules {
     /// Proportional rate reduction.
     pub prr: PrrRule,
     /// Maximum delay of compressed acknowledgements in percent of the RTT: 33 since 6.19
-    /// (416dd649f3aa).
+    /// (416dd649f3aa), 0 without compression, until 4.17 (5d9f4262b7ea).
     pub sack_compression_percent: u32,
+    /// Acknowledgements without delay after a CE mark: 16 until 4.17 (522040ea5fdd).
+    pub quick_acks_at_mark: u8,
+    /// Whether `fq` computes the departure times, from the frames: until 4.19 (ab408b6dc744).
+    pub fq_counts_frames: bool,
     /// Whether a DSACK of a tail loss probe does not count as one of a retransmission of the
     /// recovery: since 6.10 (0ec986ed7bab).
     pub counts_loss_probe: bool,
@@ -79,6 +85,8 @@ impl KernelRules {
         hystart: HyStartRule::AllRounds,
         prr: PrrRule::Banked,
         sack_compression_percent: 5,
+        quick_acks_at_mark: 2,
+        fq_counts_frames: false,
         counts_loss_probe: true,
         undoes_without_retransmission: true,
         max_deferral_for_ack: MILLISECOND,
@@ -105,16 +113,23 @@ impl KernelVersion {
         };
         let v5_15 =
             KernelRules { hystart: HyStartRule::LimitedRounds, prr: PrrRule::Advance, ..v6_1 };
+        let v5_4 = KernelRules {
+            hystart: HyStartRule::FirstSamples,
+            prr: PrrRule::AckedRetransmission,
+            ..v5_15
+        };
         match self {
             Self::V7_0 => KernelRules { sack_compression_percent: 33, ..newest },
             Self::V6_18 => newest,
             Self::V6_12 => v6_12,
             Self::V6_1 => v6_1,
             Self::V5_15 => v5_15,
-            Self::V5_4 => KernelRules {
-                hystart: HyStartRule::FirstSamples,
-                prr: PrrRule::AckedRetransmission,
-                ..v5_15
+            Self::V5_4 => v5_4,
+            Self::V4_14 => KernelRules {
+                sack_compression_percent: 0,
+                quick_acks_at_mark: 16,
+                fq_counts_frames: true,
+                ..v5_4
             },
         }
     }

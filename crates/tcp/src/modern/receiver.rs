@@ -366,12 +366,12 @@ impl Receiver {
             self.compressed_next = self.next_expected();
             self.uncompressed = 0;
         }
-        if self.uncompressed < MAX_UNCOMPRESSED_ACKS {
+        let share = u64::from(stack.kernel.sack_compression_percent);
+        if self.uncompressed < MAX_UNCOMPRESSED_ACKS || share == 0 {
             self.uncompressed += 1;
             self.due = AckDueTime::NOW;
         } else {
             self.compressed += 1;
-            let share = u64::from(stack.kernel.sack_compression_percent);
             let wait = (self.srtt.unwrap_or(20 * MILLISECOND) * share / 100).min(MILLISECOND);
             self.compressed_until.get_or_insert(now + wait);
         }

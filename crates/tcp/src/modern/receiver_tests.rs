@@ -311,7 +311,7 @@ fn linux_tcp_select_window_does_not_advertise_a_small_part_of_the_buffer() {
 }
 
 #[test]
-fn linux_6_19_compresses_acks_for_a_third_of_the_rtt() {
+fn linux_compresses_acks_since_4_18_and_since_6_19_for_a_third_of_the_rtt() {
     let deadline = |version: KernelVersion| {
         let stack = Stack { kernel: version.rules(), ..with_full_window(Preset::LinuxCubic) };
         let mut receiver = Receiver::new(1, &stack);
@@ -323,6 +323,24 @@ fn linux_6_19_compresses_acks_for_a_third_of_the_rtt() {
         }
         receiver.deadline()
     };
+    assert_eq!(deadline(KernelVersion::V4_14), NEVER);
     assert_eq!(deadline(KernelVersion::V6_18), 100_000);
     assert_eq!(deadline(KernelVersion::V7_0), 660_000);
+}
+
+#[test]
+fn linux_sends_two_quick_acks_after_a_mark_and_16_until_4_17() {
+    let quick = |version: KernelVersion| {
+        let stack =
+            Stack { kernel: version.rules(), ecn: true, ..with_full_window(Preset::LinuxCubic) };
+        let mut receiver = Receiver::new(1, &stack);
+        receiver.on_established(Some(2 * MILLISECOND), None);
+        arrive(&mut receiver, 0, data(1, 1448), &stack);
+        receiver.delay.quick = 0;
+        let marked = ArrivingData { ecn: EcnCodepoint::Marked, ..data(1449, 1448) };
+        arrive(&mut receiver, 0, marked, &stack);
+        receiver.delay.quick
+    };
+    // The mark itself has been acknowledged.
+    assert_eq!([KernelVersion::V5_4, KernelVersion::V4_14].map(quick), [1, 15]);
 }

@@ -261,11 +261,12 @@ impl StackOptions {
 
     fn pacing_rules(&self) -> PacingRules {
         let options = if self.timestamps { TIMESTAMP_BYTES } else { 0 };
+        let counts_frames = self.kernel.rules().fq_counts_frames;
         let always = PacingRules { condition: PacingCondition::Always, ..PacingRules::INTERNAL };
         match self.pacing {
             PacingOption::Internal => PacingRules::INTERNAL,
             PacingOption::Fq => PacingRules {
-                header_bytes: ETHERNET_BYTES + HEADER_BYTES + options,
+                header_bytes: u32::from(counts_frames) * (ETHERNET_BYTES + HEADER_BYTES + options),
                 queued_packets: SMALL_QUEUE_PACKETS,
                 ..always
             },

@@ -44,13 +44,15 @@ impl Receiver {
         match ecn {
             EcnCodepoint::Marked => {
                 if !self.echoes {
-                    self.enter_quick_ack_mode(2);
+                    self.enter_quick_ack_mode(stack.kernel.quick_acks_at_mark);
                 }
                 self.echoes = true;
                 self.seen_ect = true;
             }
             // Probably a retransmission, which is not ECN-capable.
-            EcnCodepoint::NotCapable if self.seen_ect => self.enter_quick_ack_mode(2),
+            EcnCodepoint::NotCapable if self.seen_ect => {
+                self.enter_quick_ack_mode(stack.kernel.quick_acks_at_mark)
+            }
             EcnCodepoint::NotCapable => (),
             EcnCodepoint::Capable | EcnCodepoint::Scalable => self.seen_ect = true,
         }
