@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from tcpcast.engines import RunOptions
 
-from tcpcast_papers import cells, claims, drawing, page, scenario_files
+from tcpcast_papers import claims, drawing, page, scenario_files
 from tcpcast_papers.printed import BOTH, QUICK, WHOLE, lines_of_runs
 from tcpcast_papers.report import KnownDifference, Report
 from tcpcast_papers.reproduction import NotSelected, Unfinished, Verdict
@@ -195,11 +195,11 @@ class Paper(Generic[SampleSizes, Simulated]):
         self, simulations: Simulated, output: Path, cell: str, lines: str
     ) -> Report:
         """Return a report of the rows that a text names, and of the differences in them."""
-        named = cells.NamedRows(cell)
+        named = claims.NamedRows(cell)
         sections = list(self._selected_sections(simulations, output, named))
-        statements = cells.named_claims(named, claims.read(self.package, lines))
+        statements = claims.named_claims(named, claims.read(self.package, lines))
         if statements and not simulations.interrupted:
-            tested = cells.RowsOfClaims(statements)
+            tested = claims.RowsOfClaims(statements)
             rows = list(self._selected_sections(simulations, output, tested))
             sections.append(claims.section(statements, rows))
         if simulations.interrupted:

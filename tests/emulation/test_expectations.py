@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 from tcpcast.cli import main
-from tcpcast.cli.link_expectations import (
+from tcpcast.cli.link import (
     PathResult,
     check_outcome,
     parse_expectation,

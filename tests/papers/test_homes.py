@@ -8,8 +8,7 @@ from tcpcast.cli import main
 from tcpcast.errors import ScenarioError
 from tcpcast.measurements.line_test import FlowGroup
 from tcpcast.scenario import Scenario
-from tcpcast_papers.homes.scenarios import read_flows, shaped_link
-from tcpcast_papers.homes.sets import SETS
+from tcpcast_papers.homes.sets import SETS, read_flows, shaped_link
 from tcpcast_papers.published.cells import Cell, CellSet
 
 Capture = pytest.CaptureFixture[str]

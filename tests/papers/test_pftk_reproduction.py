@@ -26,8 +26,7 @@ from tcpcast_papers.pftk.paths import (
 from tcpcast_papers.pftk.predictions import FULL, TD_ONLY
 from tcpcast_papers.pftk.published import trace
 from tcpcast_papers.pftk.published import traces as traces_of
-from tcpcast_papers.pftk.rounds import simulate_rounds
-from tcpcast_papers.pftk.runs import QUICK
+from tcpcast_papers.pftk.runs import QUICK, simulate_rounds
 from tcpcast_papers.pftk.simulated_traces import DEPTH_COUNTERS, calibrate_loss, simulate_pieces
 from tcpcast_papers.pftk.summaries import NO_WINDOW
 from tcpcast_papers.pftk.window_chain import WITH_RECOVERY

@@ -14,8 +14,7 @@ from tcpcast.models.short import (
     loss_probability,
     lossless_latency_s,
 )
-from tcpcast.models.short.interpolation_mesh import BlockMatrix
-from tcpcast.models.short.recursion import LatencyMeshes
+from tcpcast.models.short.recursion import BlockMatrix, LatencyMeshes
 
 PAPER = ShortTransfer(rtt_s=0.1, initial_ssthresh_pkts=30, receiver_window_pkts=30)
 DELAYED = replace(PAPER, acked_packets=2)

@@ -2,6 +2,6 @@
 
 ``cells`` holds the measurements as data, one cell per set of conditions. ``scenarios`` converts
 cells to scenarios of engine ``packet``, ``agreement`` defines tolerances, and ``runs`` simulates.
-``comparison`` and ``models`` compare simulator and formulas with the kernel, and ``sections``
-formats the results.
+``comparison`` compares the simulator with the kernel, and ``sections`` formats the results and
+compares formulas.
 """

@@ -2,8 +2,7 @@
 
 ``published`` holds the paper's values as data, and ``predictions`` the models' results for them.
 ``paths`` defines simulated paths similar to the paper's, ``simulated_traces`` divides
-traces on them into pieces as the paper does, and ``rounds`` measures single round trips. ``runs``
-simulates.
+traces on them into pieces as the paper does, and ``runs`` simulates and measures round trips.
 ``summaries``, ``senders``, ``hours``, ``connections``, ``bottlenecks`` and ``chain_gap`` are the
 sections.
 """

@@ -13,15 +13,16 @@ from tcpcast.scenario import Scenario
 
 from tcpcast_papers.kernel.cells import mean_over_runs
 from tcpcast_papers.published.cells import spread
-from tcpcast_papers.published.long_flows import (
+from tcpcast_papers.published.sets import (
     BBR_AND_ONE_CUBIC,
+    CWND_SERIES,
     FIFTY_FLOWS,
+    LOSSY_PATHS,
+    NEST,
     PAIRS,
     ROUTER_BUFFERS,
     SINGLE_FLOWS,
 )
-from tcpcast_papers.published.lossy_paths import LOSSY_PATHS
-from tcpcast_papers.published.series import CWND_SERIES, NEST
 from tcpcast_papers.simulations import Runs, seed_of_cell, simulate_scenario
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tcpcast_papers.printed import BOTH
 from tcpcast_papers.runner import Paper
-from tcpcast_papers.short import effects, errors, expected, figures, timeouts, values
+from tcpcast_papers.short import effects, expected, figures, timeouts, values
 from tcpcast_papers.short.published import CITATION
 from tcpcast_papers.short.runs import QUICK, WHOLE, Runs, SampleSizes
 
@@ -41,7 +41,7 @@ PAPER: Paper[SampleSizes, Runs] = Paper(
         expected.FIGURE9,
         expected.FIGURE10,
         *effects.SECTION_DEFINITIONS,
-        errors.SECTION,
+        figures.ERRORS,
         values.SECTION,
     ),
     preface=_preface,

@@ -23,7 +23,6 @@ from tcpcast.engines.packet import (
     metric_estimates,
     notes,
     reliability,
-    replications,
     tables,
     time_series,
 )
@@ -31,7 +30,7 @@ from tcpcast.engines.packet.capture_files import CaptureFiles, check_all_capture
 from tcpcast.engines.packet.configuration import make_configuration
 from tcpcast.engines.packet.counters import Estimates, Snapshot, read_snapshot
 from tcpcast.engines.packet.memory import MemoryWatch, OutOfMemoryError, check_memory
-from tcpcast.engines.packet.pacing_noise import noise_warnings
+from tcpcast.engines.packet.notes import noise_warnings
 from tcpcast.engines.packet.reliability import no_steady_state_reason
 from tcpcast.engines.registry import changes_to_set_stack
 from tcpcast.errors import NotApplicable, Suggestion
@@ -226,7 +225,7 @@ def simulate_with_configuration(
             answer.tables |= tables.traced_flow_tables(traces)
             answer.notes += tables.note_thinned_traces(traces)
         if options.by_replication:
-            answer.tables |= replications.replication_tables(scenario, run)
+            answer.tables |= tables.replication_tables(scenario, run)
         if options.over_time and config["probes"]["course"]:
             answer.tables |= time_series.time_series_tables(scenario, run)
         if scenario.run.report_at is not None:
