@@ -1,7 +1,6 @@
 """Captures at the four taps: each packet appears once, in order, with correct headers and times."""
 
 import struct
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,6 @@ from tcpcast import _native
 from tcpcast.engines import RunOptions
 from tcpcast.engines.packet.capture_files import CaptureFiles
 from tcpcast.engines.packet.configuration import make_configuration
-from tcpcast.errors import MachineError
 from tcpcast.scenario import Scenario
 
 TAPS = ["sender", "bottleneck-in", "bottleneck-out", "receiver"]
@@ -87,16 +85,6 @@ def test_counts_equal_engine_counters(
     assert {tap: len(acks(capture_packets[tap])) for tap in TAPS} == dict.fromkeys(
         TAPS, engine_totals["sent"] - lost
     )
-
-
-def test_captured_retransmissions_equal_engine_retransmissions(
-    capture_packets: dict[str, list[Captured]], engine_totals: dict[str, int]
-) -> None:
-    sent = Counter((p.flow, p.connection, p.number) for p in data(capture_packets["sender"]))
-    assert sum(times - 1 for times in sent.values()) == engine_totals["retransmitted"] > 10
-    received = {(p.flow, p.connection, p.number) for p in data(capture_packets["receiver"])}
-    assert len(received) == engine_totals["delivered"] == 14 * 60
-    assert received == set(sent)
 
 
 def test_packet_is_captured_at_the_taps_in_order(
@@ -201,13 +189,6 @@ def test_truncated_capture_contains_the_first_packets(
         assert len(result) <= limit - options
         assert len(content) <= 24 + 56 * limit + 8 * options
         assert any(str(file) in w and f"{limit} packets" in w for w in answer.warnings)
-
-
-def test_missing_folder_is_reported_before_the_run(tmp_path: Path) -> None:
-    (tmp_path / "nowhere").write_text("no folder")
-    endless = make_scenario(tmp_path / "nowhere").with_changes({"run.duration": "20000000s"})
-    with pytest.raises(MachineError, match=r"cannot write .*nowhere"):
-        tcpcast.run(endless, ["packet"])
 
 
 def test_interrupted_run_removes_its_files_and_keeps_existing_ones(tmp_path: Path) -> None:

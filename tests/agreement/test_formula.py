@@ -68,15 +68,6 @@ def test_unlimited_buffer_has_no_loss() -> None:
     assert result.tables["queue"]["time_above"][-1] < 1e-8
 
 
-@pytest.mark.parametrize(
-    ("buffer", "packets"), [("225KB", 150), ("225999B", 150), ("2bdp", 84), ("75pkt", 75)]
-)
-def test_buffer_accepts_other_units(buffer: str, packets: int) -> None:
-    (other_unit,) = answer(web(network__bottleneck__buffer=buffer), ["engset"])
-    (plain,) = answer(web(network__bottleneck__buffer=f"{packets}pkt"), ["engset"])
-    assert other_unit["loss_ratio"] == plain["loss_ratio"]
-
-
 def test_few_sources_have_a_warning() -> None:
     (result,) = answer(web(traffic__sources=10), ["engset"])
     assert result["queue_mean_pkts"] == 0

@@ -163,44 +163,6 @@ def test_a_change_of_the_rate_changes_the_goodput() -> None:
     assert by(halved, "by_link", "link", "core")["utilisation"] == pytest.approx(1, abs=0.03)
 
 
-def test_flows_of_a_home_share_its_line() -> None:
-    tables = {
-        "link": {
-            "core": {"rate": "1gbit"},
-            "line": {"rate": "10mbit", "each": "home", "buffer": "40pkt"},
-        },
-        "site": {"home": {"count": 3}},
-        "class": [
-            {"name": "web", "site": "home", "flows": 2, "route": ["core", "line"], "delay": "5ms"}
-        ],
-        "traffic": {"kind": "bulk"},
-    }
-    answer = simulate(tables)
-    assert answer["goodput_bps"] == pytest.approx(3 * 10e6 * 1448 / 1500, rel=0.03)
-    line = by(answer, "by_link", "link", "line")
-    assert line["instances"] == 3
-    assert line["utilisation"] == pytest.approx(1, abs=0.03)
-
-
-def test_requests_of_a_client_wait_for_all_answers() -> None:
-    tables = {
-        "link": {"port": {"rate": "100mbit"}},
-        "class": [
-            {
-                "name": "query",
-                "flows": 8,
-                "route": ["port"],
-                "delay": "1ms",
-                "traffic": {"kind": "requests", "answer": "100KB", "fan_in": 8, "pause": "100ms"},
-            }
-        ],
-    }
-    row = by(simulate(tables, run__duration="60s"), "by_class", "name", "query")
-    least = 8 * 8 * 100e3 / 100e6
-    assert least < row["latency_p50_s"] < 1.3 * least
-    assert row["latency_p50_s"] <= row["latency_p95_s"] <= row["latency_p99_s"]
-
-
 def test_messages_have_one_way_delays_and_losses() -> None:
     tables = {
         "link": {"core": {"rate": "1mbit", "loss": "5%"}},
@@ -224,31 +186,6 @@ def test_messages_have_one_way_delays_and_losses() -> None:
     assert core["queue_loss_ratio"] == 0
 
 
-def test_a_stream_stalls_if_the_link_is_too_slow() -> None:
-    def stalls(rate: str) -> dict[str, float]:
-        tables = {
-            "link": {"line": {"rate": rate, "buffer": "100ms"}},
-            "class": [
-                {
-                    "name": "film",
-                    "flows": 1,
-                    "route": ["line"],
-                    "delay": "10ms",
-                    "traffic": {"kind": "stream", "rate": "5mbit"},
-                }
-            ],
-        }
-        return by(
-            simulate(tables, run__duration="60s", run__warmup="0s"), "by_class", "name", "film"
-        )
-
-    assert stalls("20mbit")["stall_ratio"] == 0
-    slow = stalls("4mbit")
-    # The link carries 4 Mbit/s of IP bytes, 77 % of the video's rate.
-    assert slow["stall_ratio"] == pytest.approx(1 - 4 * 1448 / 1500 / 5, abs=0.06)
-    assert slow["startup_time_s"] > stalls("20mbit")["startup_time_s"]
-
-
 def play(rate: str, seconds: int = 600, **traffic: Any) -> dict[str, float]:
     """Return the row of a player on a line."""
     tables = {
@@ -265,13 +202,6 @@ def play(rate: str, seconds: int = 600, **traffic: Any) -> dict[str, float]:
     }
     answer = simulate(tables, run__duration=f"{seconds}s", run__warmup="60s")
     return by(answer, "by_class", "name", "film")
-
-
-@pytest.mark.parametrize("control", ["buffer", "throughput"])
-def test_a_player_uses_the_highest_rate_of_a_fast_line(control: str) -> None:
-    film = play("20mbit", control=control)
-    assert film["video_rate_bps"] == pytest.approx(4e6)
-    assert (film["stall_ratio"], film["quality_switch_ratio"]) == (0, 0)
 
 
 def test_a_player_by_throughput_is_steady_and_one_by_its_buffer_uses_the_line() -> None:
@@ -306,18 +236,6 @@ def test_a_ladder_has_increasing_rates(changes: dict[str, Any], error: str) -> N
     with pytest.raises(ScenarioError) as raised:
         Scenario.from_dict(tables)
     assert error in str(raised.value)
-
-
-def test_names_of_links_and_their_order_do_not_matter() -> None:
-    renamed = home()
-    renamed["link"] = {"b": renamed["link"]["up"], "a": renamed["link"]["down"]}
-    for entry in renamed["class"]:
-        entry |= {"route": ["a"], "back": ["b"]}
-    one, other = simulate(home(), probes__link="up"), simulate(renamed, probes__link="b")
-    assert one["goodput_bps"] == pytest.approx(other["goodput_bps"], rel=0.05)
-    assert by(one, "by_link", "link", "up")["queue_delay_mean_s"] == pytest.approx(
-        by(other, "by_link", "link", "b")["queue_delay_mean_s"], rel=0.1
-    )
 
 
 @pytest.mark.parametrize(

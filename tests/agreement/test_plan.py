@@ -508,14 +508,6 @@ def test_connections_with_a_cap_fill_the_link() -> None:
     assert solve("streams", load(CAPPED), utilisation=0.5).value == 3
 
 
-def test_windows_limit_each_stream() -> None:
-    small = {"network.bottleneck": {"rate": "10mbit"}, "tcp.receiver_window": "6KB"}
-    plan = solve("streams", bulk(**small, **{"network.rtt": "30ms"}))
-    assert plan.value == 7
-    bbr = bulk(**{"tcp.stack": "linux-bbr", "network.rtt": "50ms"})
-    assert solve("streams", bbr).value == 1
-
-
 def test_two_classes_of_flows_fill_the_link() -> None:
     near = {"name": "near", "flows": 2, "rtt": "20ms"}
     two = bulk(**{"traffic": {"kind": "bulk"}, "class": [{"name": "far", "flows": 1}, near]})

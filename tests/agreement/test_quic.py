@@ -129,8 +129,3 @@ def test_narrow_way_back_limits_bbr_as_in_picoquic_issue_1213(
     rate = narrow_way_back_bps(up, **path, ack_packets=2, ack_timeout="1ms") / 1e6
     # With 400 kbit/s, the issue has 9 Mbit/s, and the simulation 7.2.
     assert 0.85 * smallest < rate < 1.15 * largest
-
-
-def test_same_seed_gives_the_same_numbers() -> None:
-    scenario = bulk(**{"network.bottleneck.loss": "2%", "tcp.stack": "quinn"})
-    assert goodput_bps(scenario) == goodput_bps(scenario)

@@ -69,14 +69,6 @@ def test_later_acks_replace_acks_that_a_full_return_link_drops() -> None:
     assert answer["return_queue_delay_mean_s"] <= 9 * 320 / 128e3
 
 
-@pytest.mark.parametrize(("stack", "ack_bytes"), [("rfc-newreno", 40), ("linux-reno", 52)])
-def test_timestamps_lengthen_acks(stack: str, ack_bytes: int) -> None:
-    changes = {"tcp.stack": stack, "tcp.delayed_acks": False, "network.return.rate": "2mbit"}
-    answer = simulate({**changes, "tcp.receiver_window": 20})
-    carried = answer["return_utilisation"] * 2e6 / 8
-    assert carried == pytest.approx(ack_bytes * answer["goodput_pps"], rel=0.01)
-
-
 @pytest.mark.parametrize("stack", ["rfc-newreno", *MODERN_PRESETS])
 def test_random_ack_loss_hardly_slows_a_long_flow(stack: str) -> None:
     changes = {"network.ack_loss": "10%", "tcp.stack": stack, "tcp.receiver_window": 60}

@@ -139,84 +139,11 @@ def test_table_of_rounds_adds_up(loop: Loop) -> None:
     assert rounds["retransmissions"].sum() == loop.summed("retransmissions")
 
 
-def test_limiting_factor_is_given_for_the_whole_time(loop: Loop) -> None:
-    table = loop.sender.connections
-    shares = np.array([table[name] for name in table if name.startswith("share_")])
-    assert (shares >= 0).all()
-    assert shares.sum(axis=0) == pytest.approx(1)
-    assert set(table["limited_by"]) <= {"congestion_window", "bottleneck", "timeout"}
-
-
 ALONE: dict[str, Any] = BASE | {
     "network": {"rtt": "60ms", "bottleneck": {"rate": "100mbit", "buffer": "200pkt"}},
     "traffic": {"kind": "bulk", "flows": 1},
     "run": {"duration": "60s", "warmup": "0s"},
 }
-LIMITS: dict[str, tuple[dict[str, Any], str, float]] = {
-    "a small window": ({"tcp.receiver_window": 10}, "receiver_window", 0.95),
-    "a queue that stands": (
-        {
-            "network.bottleneck.rate": "4mbit",
-            "network.bottleneck.buffer": "100pkt",
-            "tcp.receiver_window": 500,
-            "run.duration": "120s",
-        },
-        "bottleneck",
-        0.85,
-    ),
-    "a queue that a large window makes": (
-        {"network.bottleneck.rate": "4mbit", "tcp.receiver_window": 100},
-        "bottleneck",
-        0.95,
-    ),
-    "loss": (
-        {"network.bottleneck.loss": "1%", "tcp.receiver_window": 500},
-        "congestion_window",
-        0.8,
-    ),
-    "much loss": ({"network.bottleneck.loss": "8%"}, "timeout", 0.5),
-    "only the beginning": (
-        {"tcp.receiver_window": 500, "run.duration": "400ms"},
-        "slow_start",
-        0.99,
-    ),
-}
-
-
-@pytest.mark.parametrize("case", LIMITS)
-def test_transfer_with_a_single_limit_is_classified(case: str, tmp_path: Path) -> None:
-    changes, expected, min_share = LIMITS[case]
-    tap = {"link": "sender", "file": str(tmp_path / "sender.pcap"), "packets": 1_000_000}
-    tcpcast.run(apply_changes(ALONE | {"probes": {"pcap": [tap]}}, changes), ["packet"])
-    table = tcpcast.trace(tmp_path / "sender.pcap").connections
-    assert table["limited_by"].tolist() == [expected]
-    assert table[f"share_{expected}"][0] > min_share
-    (rate,) = table["bottleneck_rate_bps"]
-    if expected == "bottleneck":
-        # 40 of 1500 bytes are headers.
-        assert rate == pytest.approx(4e6 * 1460 / 1500, rel=0.01)
-        assert table["rtt_flight_correlation"][0] > 0.9
-    else:
-        assert np.isnan(rate)
-    if expected == "congestion_window":
-        assert table["window_reduction"][0] == pytest.approx(0.5, abs=0.05)
-
-
-def test_small_files_on_new_connections_stay_in_slow_start(tmp_path: Path) -> None:
-    traffic = {
-        "kind": "on-off",
-        "sources": 3,
-        "size": {"distribution": "constant", "value": "10pkt"},
-        "off": {"distribution": "constant", "value": "2s"},
-    }
-    tap = {"link": "sender", "file": str(tmp_path / "sender.pcap"), "packets": 100_000}
-    document = ALONE | {"traffic": traffic, "probes": {"pcap": [tap]}}
-    tcpcast.run(apply_changes(document, {}), ["packet"])
-    table = tcpcast.trace(tmp_path / "sender.pcap").connections
-    assert table["src"].size > 50
-    assert set(table["limited_by"]) == {"slow_start"}
-    assert set(table["tap_side"]) == {"sender"}
-    assert np.isfinite(table["idle_s"]).all()
 
 
 def test_capture_announces_the_window_to_the_models(tmp_path: Path) -> None:
@@ -233,25 +160,9 @@ def test_capture_announces_the_window_to_the_models(tmp_path: Path) -> None:
     assert table["pftk_pps"][0] == pytest.approx(table["send_rate_pps"][0], rel=0.10)
 
 
-@pytest.mark.parametrize("loop", ["one flow"], indirect=True)
-def test_reported_model_is_the_engine_with_measured_inputs(loop: Loop) -> None:
-    table = loop.sender.connections
-    (pftk,) = table["pftk_pps"]
-    (rate,) = table["send_rate_pps"]
-    assert rate == pytest.approx(loop.answer["send_rate_pps"], rel=0.01)
-    assert 0.5 * rate < pftk < 2 * rate
-
-
 def test_capture_after_the_loss_contains_arrived_packets_only(loop: Loop) -> None:
     lost = loop.counted["queue_drops"] + loop.counted["random_drops"]
     table = loop.receiver.connections
     # Packets in flight at the end have not arrived.
     in_flight = loop.counted["sent"] - lost - int(table["data_packets"].sum())
     assert 0 <= in_flight <= 30 * len(table["src"])
-
-
-def test_intervals_add_up_to_the_total(loop: Loop) -> None:
-    table = loop.sender.intervals
-    for name in ("data_packets", "retransmissions", "td", "to", "timeouts"):
-        assert table[name].sum() == loop.summed(name), name
-    assert set(table["start_s"].tolist()) == {0, 100}

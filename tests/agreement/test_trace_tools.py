@@ -14,7 +14,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import tcpcast
 from trace_kernel import rows
@@ -25,16 +24,13 @@ from trace_tools import (
     differences,
     installed,
     reference,
-    run_tcptrace,
     run_tools,
-    tcpcast_values,
 )
 
 FOLDER = captures()
 needs_captures = pytest.mark.skipif(
     FOLDER is None, reason="no reference captures: TCPCAST_CAPTURES, or shared/captures"
 )
-needs_tcptrace = pytest.mark.skipif(not installed("tcptrace"), reason="no tcptrace: make peers")
 
 FILES = sorted(path.name for path in FOLDER.iterdir() if ".pcap" in path.name) if FOLDER else []
 MAX_KIB = 200_000
@@ -99,44 +95,6 @@ def test_all_segments_are_read(name: str) -> None:
     assert tcpcast.trace(folder() / name).segments == sum(map(int, packets)) - damaged.get(name, 0)
 
 
-SHORT = {"snap54.pcap", "snap60.pcap", "snap66.pcap", "snap68.pcap"}
-WITHOUT_SACK = SHORT | {"seqwrap.pcap"}
-"""Captures with truncated options, or with sequence numbers shifted in the header only."""
-
-READ_FROM_FIXED_HEADERS = {
-    "packets", "data_packets", "bytes", "unique_bytes", "ip_bytes", "retransmissions",
-    "retransmitted_bytes", "to", "td_paper", "to_paper", "timeouts", "max_backoff", "out_of_order",
-    "rtt_karn_mean_s", "throughput_bps", "goodput_bps", "packets_per_ack", "duplicate_acks",
-    "missing_bytes", "capture_duplicates", "tap_side", "handshake_rtt_s", "segment_bytes",
-}  # fmt: skip
-DIFFERENT_COLUMNS = {
-    "dup-capture.pcap": {"capture_duplicates"},
-    "ipv6.pcap": {"src", "dst", "ip_bytes", "missing_acks"},
-    "ipv6-hbh.pcap": {"src", "dst", "ip_bytes", "missing_acks"},
-    "pow2res.pcapng": {"start"},
-}
-"""Columns that necessarily differ in a container."""
-
-
-@needs_captures
-def test_container_changes_no_value() -> None:
-    """All 38 containers have equal 240 packets, with the same link types and lengths."""
-    with (folder() / "variants.csv").open(encoding="utf-8", newline="") as content:
-        names = [row["file"] for row in csv.DictReader(content)]
-    assert len(names) == 38
-    base = tcpcast.trace(folder() / "variants" / "base-us-le.pcap").connections
-    for name in names:
-        result = tcpcast.trace(folder() / "variants" / name).connections
-        columns = READ_FROM_FIXED_HEADERS if name in WITHOUT_SACK else result.keys()
-        for column in columns - DIFFERENT_COLUMNS.get(name, set()):
-            kind = result[column].dtype.kind
-            if name == "pow2res.pcapng" and kind == "f":  # of 2^-20 s
-                close = pytest.approx(base[column], rel=2e-4, abs=2e-6, nan_ok=True)
-                assert result[column] == close, column
-            else:
-                np.testing.assert_array_equal(result[column], base[column], f"{name}: {column}")
-
-
 @needs_captures
 def test_page_shows_kernel_counts_and_measured_values() -> None:
     """The page shows nine of the rows; on failure, copy these from the rows below."""
@@ -188,40 +146,3 @@ def test_damaged_and_hostile_files_end_soon_with_an_error() -> None:
     codes = {name: code for name, code, *_ in lines}
     assert {name for name, code in codes.items() if code == 2} == {"err-eof.bin", "own-text.pcap"}
     assert sum(code == 1 for code in codes.values()) >= 7
-
-
-PATHS: dict[str, dict[str, Any]] = {
-    "random loss": {"loss": "2%"},
-    "much loss": {"loss": "8%"},
-    "only the queue": {},
-}
-
-
-@needs_tcptrace
-@pytest.mark.parametrize("path", PATHS)
-def test_tcptrace_counts_agree_in_captures_of_the_simulator(path: str, tmp_path: Path) -> None:
-    """All values of all flows at the sender's tap, where no gap is filled."""
-    file = tmp_path / "sender.pcap"
-    bottleneck = {"rate": "4mbit", "buffer": "20pkt", **PATHS[path]}
-    tcpcast.run(
-        tcpcast.Scenario.from_dict(
-            {
-                "network": {"rtt": "60ms", "bottleneck": bottleneck},
-                "traffic": {"kind": "bulk", "flows": 3},
-                "tcp": {"stack": "rfc-newreno", "receiver_window": 30},
-                "run": {"duration": "100s", "warmup": "0s"},
-                "probes": {"pcap": [{"link": "sender", "file": str(file), "packets": 1_000_000}]},
-            }
-        ),
-        ["packet"],
-    )
-    expected = run_tcptrace(file, tmp_path)
-    actual = tcpcast_values(tcpcast.trace(file))
-    assert len(actual) == 3
-    assert sum(values["retransmitted"] for values in actual.values()) > 10
-    for direction, values in actual.items():
-        texts = expected[direction]
-        for quantity in ("packets", "data packets", "bytes", "unique bytes", "retransmitted"):
-            assert values[quantity] == int(texts[quantity]), (direction, quantity)
-        # tcptrace prints tenths of a millisecond.
-        assert values["RTT, ms"] == pytest.approx(float(texts["RTT, ms"]), abs=0.06)

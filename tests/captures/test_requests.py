@@ -3,9 +3,8 @@
 import json
 from pathlib import Path
 
-import numpy as np
 import pytest
-from segments import ACK, FIN, RST, SYN, Connection, Written
+from segments import ACK, RST, SYN, Connection, Written
 from tcpcast.captures import Capture, trace
 from tcpcast.cli import main
 from tcpcast.report.text import print_parts
@@ -94,25 +93,6 @@ def test_service_has_one_verdict_for_all_connections(capsys: pytest.CaptureFixtu
     assert "Mean latency 35.0 ms: server 5.00 ms (14 %), network 30.0 ms (86 %)" in output
 
 
-def test_overlapping_requests_are_counted_and_excluded(capsys: pytest.CaptureFixture[str]) -> None:
-    written = service(TAPS["client"], connections=1, requests=5)
-    connection = Connection(written, 41_000)
-    now = connection.open(0)
-    for index in range(6):
-        # The acknowledgement of each response shows that it answers the last request but one.
-        connection.send(now + 30 * index, 0, size=100)
-        last = connection.numbers[0]
-        connection.numbers[0] = last - 100
-        connection.send(now + 30 * index + 15, 1, size=300)
-        connection.numbers[0] = last
-    capture = trace(written.to_bytes())
-    assert capture.services["not_separable"].tolist() == [6]
-    assert np.isclose(1e3 * capture.services["last_byte_p50_s"][0], 35, atol=0.01)
-    assert "overlap with others on the same connection (pipelining or several streams)" in text(
-        capture, capsys
-    )
-
-
 def test_tables_of_requests_are_in_json_and_html(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -168,41 +148,3 @@ def test_failed_connections_are_reported_first(capsys: pytest.CaptureFixture[str
     table = capture.failed
     assert table["tries"].tolist() == [3, 3, 3, 1, 0]
     assert table["by"].tolist() == ["server"] * 5
-
-
-def test_rst_after_all_data_is_not_a_failure(capsys: pytest.CaptureFixture[str]) -> None:
-    written = Written()
-    connection = Connection(written, 50_000)
-    done = connection.request(connection.open(0) + 10, server_ms=5)
-    connection.send(done + 100, 0, RST)
-    capture = trace(written.to_bytes())
-    assert (capture.rest["reset"], capture.rest["reset_without_loss"]) == (1, 1)
-    output = text(capture, capsys)
-    assert "1 of 1 connection closed by a harmless RST." in output
-    assert "failed" not in output
-
-
-def test_client_silent_after_its_fin_is_not_in_the_middle_of_a_response(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    written = Written()
-    connection = Connection(written, 50_000)
-    done = connection.request(connection.open(0) + 10, server_ms=5)
-    connection.send(done + 10, 0, FIN | ACK)
-    last = connection.numbers[1]
-    for ms in (40, 300, 800, 1800):
-        connection.send(done + ms, 1, FIN | ACK, size=24, at=last)
-    capture = trace(written.to_bytes())
-    assert capture.failed["stage"].tolist() == ["after_fin"]
-    assert text(capture, capsys).startswith(
-        "The connection failed (10.0.0.1:50000 > 10.0.0.2:80): the client stopped responding "
-        "1.79 s before the last packet, after a FIN; check"
-    )
-
-
-def test_no_failure_is_reported_for_complete_connections(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    capture = trace(service(TAPS["client"]).to_bytes())
-    assert capture.failed["connection"].size == 0
-    assert "failed" not in text(capture, capsys)

@@ -546,18 +546,6 @@ def test_further_calls_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     assert most == MAX_RUNNING
 
 
-def test_arguments_of_tools_are_options_of_the_commands() -> None:
-    request = tools_by_name()["plan"].request(
-        {"question": "streams", "rate": "1gbit", "delayed_acks": True}
-    )
-    assert request["words"] == ["plan", "streams", "--rate=1gbit", "--delayed-acks", "--json", "--"]
-    request = tools_by_name()["run"].request(
-        {"scenario": "-x", "set": ["a=1", "b=2"], "tables": ["queue"]}
-    )
-    assert request["words"] == ["run", "--set=a=1", "--set=b=2", "--json", "--", "-x"]
-    assert request["tables"] == ["queue"]
-
-
 @pytest.mark.parametrize(
     ("options", "said"),
     [

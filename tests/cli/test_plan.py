@@ -168,15 +168,6 @@ def test_paths_of_options_are_simulated(
         assert scenario["run"]["seed"] == 7
 
 
-def test_options_and_scenario_of_same_path_agree(capsys: Capture) -> None:
-    options = ["--rate", "1gbit", "--rtt", "60ms", "--loss", "1%", "--stack", "rfc-newreno"]
-    values = []
-    for arguments in (["streams", "lossy-path"], ["streams", *options]):
-        assert main(["plan", *arguments, "--engine", "pftk", "--json"]) == 0
-        values.append(json.loads(capsys.readouterr().out)["plan"]["value"])
-    assert values[0] == values[1]
-
-
 def test_max_loss_needs_no_loss_in_scenario(tmp_path: Path, capsys: Capture) -> None:
     file = tmp_path / "bare.toml"
     file.write_text(

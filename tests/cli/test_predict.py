@@ -13,17 +13,12 @@ from tcpcast import path_scenario
 from tcpcast.cli import main
 from tcpcast.engines.formula import FORMULAS
 from tcpcast.path_scenario import ask_path
-from tcpcast.report.document import Column, Paragraph, Table
-from tcpcast.report.text import plain_text
 from tcpcast.scenario import Scenario
 
 Capture = pytest.CaptureFixture[str]
 
 RATES = ["mathis", "td-only", "pftk-approx", "pftk", "parallel", "parallel-cumulative"]
 CLASSIC = ("--stack", "rfc-newreno")
-
-# (31) for RTT 100 ms, T0 1 s, b 1, p 1 %: (23) by hand gives Q = 0.2105 at E[W] = 17.279.
-AT_ONE_PERCENT = 98.829
 
 
 def predict(capsys: Capture, *arguments: str, code: int = 0) -> str:
@@ -133,38 +128,6 @@ def test_packet_size_is_payload_plus_headers_of_stack(
     scenario = Scenario.from_dict(result["scenario"])
     assert scenario.network.packet_bytes == packet
     assert scenario.payload_bytes == 1448
-
-
-def test_predicted_rates_equal_formulas(capsys: Capture) -> None:
-    result = document(capsys, "--loss", "1%")
-    assert list(answers_of(result)) == RATES
-    assert value(result, "pftk") == pytest.approx(AT_ONE_PERCENT, abs=5e-4)
-    assert value(result, "mathis") == pytest.approx(math.sqrt(1.5 / 0.01) / 0.1)
-    for name in RATES:
-        delivered = 0.99 * value(result, name) * 8 * 1460
-        assert value(result, name, "goodput_bps") == pytest.approx(delivered)
-    delayed = document(capsys, "--loss", "1%", "--delayed-acks")
-    assert value(delayed, "mathis") == pytest.approx(math.sqrt(0.75 / 0.01) / 0.1)
-    quick_timer = document(capsys, "--loss", "1%", "--min-rto", "200ms")
-    assert value(quick_timer, "pftk") > value(result, "pftk")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "limit"),
-    [
-        (["--loss", "1%"], "triple duplicates"),
-        (["--loss", "9%"], "timeouts"),
-        (["--loss", "0.001%", "--rwnd", "64KiB"], "window"),
-        (["--loss", "0.01%", "--rate", "1mbit"], "bottleneck"),
-        (["--rwnd", "44"], "window"),
-        (["--rate", "10mbit"], "bottleneck"),
-        (["--loss", "0%", "--rate", "10mbit", "--rwnd", "44"], "window"),
-    ],
-)
-def test_formula_names_limiting_factor(arguments: list[str], limit: str, capsys: Capture) -> None:
-    answers = answers_of(document(capsys, *arguments))
-    assert ("packet" in answers) == (limit == "timeouts")
-    assert answers["pftk"]["provenance"]["regime"] == limit
 
 
 @pytest.mark.parametrize("stack", ["linux-cubic", "linux-reno"])
@@ -296,19 +259,6 @@ def test_run_is_long_enough_for_losses_and_cycles() -> None:
     assert (quick.run.duration_s or 0.0) * 1e9 / 12e3 <= 1.01 * path_scenario.MAX_QUICK_PKTS
     given = ask_path({**path, "loss": "1%"}, changes={"run.duration": "9s"}, packet=True)
     assert given.scenario.run.duration_s == 9
-
-
-def test_text_aligns_columns_and_indents_paragraphs() -> None:
-    models = Column("a\nmodel", ["x", "long one"], right=False)
-    assert plain_text([Table([models, Column("rate", ["1", "22"])])]).splitlines() == [
-        " a",
-        " model     rate",
-        "────────────────",
-        " x            1",
-        " long one    22",
-    ]
-    wrapped = plain_text([Paragraph("one two three four five six seven", mark=" ! ")], 20)
-    assert wrapped.splitlines() == [" ! one two three", "   four five six", "   seven"]
 
 
 def test_transfers_with_tls_are_simulated_and_judged_by_their_total_time(capsys: Capture) -> None:

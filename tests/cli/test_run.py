@@ -59,12 +59,6 @@ def test_scenario_is_read_from_standard_input(
     assert "standard input: not a text" in capsys.readouterr().err
 
 
-def test_run_leaves_out_inapplicable_engines_by_default(capsys: Capture) -> None:
-    assert main(["run", "web-10mbit", "--json"]) == 0
-    document = json.loads(capsys.readouterr().out)
-    assert [a["engine"] for a in document["answers"]] == ["engset", "packet"]
-
-
 def test_run_with_only_inapplicable_engine_exits_2(capsys: Capture) -> None:
     assert main(["run", "web-10mbit", "--engine", "pftk", "--json"]) == 2
     out, err = capsys.readouterr()

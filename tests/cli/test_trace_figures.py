@@ -227,17 +227,6 @@ def test_round_extends_to_next_round() -> None:
     assert tops == pytest.approx(np.ones(tops.size))
 
 
-def test_large_window_is_noted_above_axis() -> None:
-    table = rounds(["application"] * 20)
-    table["window_bytes"] = np.full(20, 4_000_000)
-    made = direction(rounds=table)
-    made.row["share_application"] = 1.0
-    figure = draw_over_time(made)
-    assert figure is not None
-    assert figure.axes[0].get_ylim() == pytest.approx((0, 1.25 * 30))
-    assert legend(figure.axes[0])[1] == "receiver window (above this axis, up to 4 MB)"
-
-
 def test_long_legends_leave_width_to_the_panels() -> None:
     """Regression: legends wider than the figure were cut off, and the panels took 60 % of it."""
     table = rounds([limit for limit in LIMIT_COLOURS for _ in range(10)])
@@ -403,12 +392,6 @@ def test_trace_writes_figures_with_stable_bytes(tmp_path: Path, capsys: Output) 
     assert all(f"tcpcast: wrote {path}\n" in err for path in [*first, *second])
 
 
-def test_unwritable_plot_directory_is_named(tmp_path: Path, capsys: Output) -> None:
-    (tmp_path / "file").write_text("no folder")
-    assert main(["trace", str(TRANSFER), "--plot", str(tmp_path / "file")]) == 3
-    assert f"cannot write {tmp_path / 'file'}: it is a file" in capsys.readouterr().err
-
-
 def test_capture_without_data_prints_note_instead_of_figures(
     tmp_path: Path, capsys: Output
 ) -> None:
@@ -423,14 +406,3 @@ def test_capture_without_data_prints_note_instead_of_figures(
     assert (
         capsys.readouterr().err == "tcpcast: no figure was written, because no direction has data\n"
     )
-
-
-def test_figures_of_real_capture_have_all_retransmissions() -> None:
-    capture = tcpcast.trace(TRANSFER, trail_points=20_000)
-    (one,) = worst_directions(capture, 8)
-    graph, course = draw_sequence(one), draw_over_time(one)
-    assert graph is not None
-    assert course is not None
-    retransmitted = [text for text in legend(graph) if text.startswith("retransmitted")]
-    assert sum(int(text.rpartition("(")[2].rstrip(")")) for text in retransmitted) == 9
-    assert len(legend(course.axes[2])) >= 1

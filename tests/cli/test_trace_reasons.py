@@ -18,7 +18,6 @@ from tcpcast.captures.subject import bytes_by_limit
 from tcpcast.cli import main
 from tcpcast.limit_names import LIMIT_NAMES, limit_name_with_article
 from tcpcast.report import text as on_terminal
-from tcpcast.report.text import MAX_BAR_WIDTH, bar_text
 from tcpcast.report.trace import capture_parts, worst_first_order
 from tcpcast.report.trace_cells import rate_scale
 
@@ -57,17 +56,6 @@ def text(capture: Capture, width: int, **more: Any) -> list[str]:
 
 def trace(*arguments: object) -> int:
     return main(["trace", *map(str, arguments)])
-
-
-@pytest.mark.parametrize("width", [80, 100, 120])
-def test_row_shows_limiting_factor(width: int) -> None:
-    lines = text(
-        capture_with_limits({"loss_recovery": 0.62, "timeout": 0.38}, {"receiver_window": 1}), width
-    )
-    assert max(map(len, lines[1:])) <= width
-    rows = [line for line in lines if re.match(r" \S+:4000 > ", line)]
-    assert rows[0].endswith("loss recovery 62%")
-    assert len(rows) == 2
 
 
 @pytest.mark.parametrize("limit", REMEDIES_BY_LIMIT)
@@ -147,14 +135,6 @@ def test_small_reverse_direction_is_not_shown_in_detail() -> None:
     assert sum(line.startswith(" tap ") for line in text(capture, 80)) == 1
 
 
-def test_bar_has_length_of_share() -> None:
-    assert (bar_text(0.0), bar_text(0.5 / MAX_BAR_WIDTH), bar_text(1.0)) == (
-        "",
-        "▌",
-        "█" * MAX_BAR_WIDTH,
-    )
-
-
 def test_trace_prints_worst_twenty_or_all(capsys: Output, monkeypatch: pytest.MonkeyPatch) -> None:
     capture = capture_with_limits(*({"application": 1.0} for _ in range(30)))
     monkeypatch.setattr("tcpcast.cli.trace.read", lambda *_, **__: capture)
@@ -166,14 +146,6 @@ def test_trace_prints_worst_twenty_or_all(capsys: Output, monkeypatch: pytest.Mo
     out = capsys.readouterr().out
     assert len(re.findall(r"^ 10\.0\.0\.\d+:4000 > ", out, re.MULTILINE)) == 30
     assert "more" not in out
-
-
-def test_json_contains_advice() -> None:
-    capture = capture_with_limits({"timeout": 1.0}, {"bottleneck": 1.0})
-    (document,) = capture.to_json()["captures"]
-    advice_texts = [row["advice"] for row in document["connections"]]
-    assert advice_texts == capture.advice().tolist()
-    assert advice_texts[1].startswith("Limited by the link (100 % of the time)")
 
 
 @pytest.mark.parametrize("by", GROUPINGS)

@@ -74,11 +74,6 @@ def test_share_makes_cap_equal_data_in_flight(buffer: int, flows: int) -> None:
     assert bound.regime == "loss-based competition"
 
 
-def test_one_flow_takes_half_of_a_deep_buffer() -> None:
-    deep = bbr_bound(buffer_pkts=1e9, with_loss_based_flows=True, **LINK)
-    assert deep.share == pytest.approx(0.5, abs=1e-5)
-
-
 @given(loss=st.floats(0, 0.999), flows=st.integers(1, 50), buffer=st.floats(1, 1e5))
 def test_rate_is_at_most_the_link(loss: float, flows: int, buffer: float) -> None:
     bound = bbr_bound(loss_ratio=loss, flows=flows, buffer_pkts=buffer, **LINK)

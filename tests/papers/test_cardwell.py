@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tcpcast.errors import DomainError
 from tcpcast.models.cardwell import cardwell_latency, connection_latency_s
-from tcpcast.models.pftk import throughput, timeout_probability
 
 PATH: dict[str, Any] = {"rtt_s": 0.1, "t0_s": 0.4}
 LOSSLESS: dict[str, Any] = {**PATH, "loss_ratio": 1e-12, "connection": False, "delayed_ack_s": 0.0}
@@ -41,52 +40,6 @@ def test_receiver_window_ends_the_growth() -> None:
     assert result.slow_start_window_pkts == 4
 
 
-def test_packets_of_slow_start_by_their_sum() -> None:
-    p, d = 0.07, 23
-    before = sum(k * p * (1 - p) ** k for k in range(d)) + d * (1 - p) ** d
-    result = cardwell_latency(size_pkts=d, loss_ratio=p, **PATH)
-    assert result.slow_start_pkts == pytest.approx(before + 1)
-
-
-def first_loss_is_a_timeout(w: float, p: float) -> float:
-    q = 1 - p
-    return float(min(1.0, (1 + q**3 * (1 - q ** (w - 3))) / ((1 - q**w) / (1 - q**3))))
-
-
-def arrivals(p: float, rtt: float, t0: float, b: float, window_max: float) -> float:
-    """(22) as printed."""
-    middle = (2 + b) / (3 * b)
-    window = middle + math.sqrt(8 * (1 - p) / (3 * b * p) + middle**2)
-    backoff = 1 + p + 2 * p**2 + 4 * p**3 + 8 * p**4 + 16 * p**5 + 32 * p**6
-    if window < window_max:
-        q = first_loss_is_a_timeout(window, p)
-        time = rtt * (b / 2 * window + 1) + q * backoff * t0 / (1 - p)
-        return ((1 - p) / p + window / 2 + q) / time
-    q = first_loss_is_a_timeout(window_max, p)
-    time = rtt * (b / 8 * window_max + (1 - p) / (p * window_max) + 2) + q * backoff * t0 / (1 - p)
-    return ((1 - p) / p + window_max / 2 + q) / time
-
-
-@pytest.mark.parametrize("window_max", [4.0, 20.0, math.inf])
-@pytest.mark.parametrize("p", [0.001, 0.02, 0.2])
-def test_large_sizes_have_pftk_rate(p: float, window_max: float) -> None:
-    sizes = np.array([1e8, 2e8])
-    result = cardwell_latency(
-        size_pkts=sizes, loss_ratio=p, receiver_window_pkts=window_max, **PATH
-    )
-    rate = 1e8 / float(np.diff(result.latency_s)[0])
-    assert rate == pytest.approx(arrivals(p, 0.1, 0.4, 2, window_max), rel=1e-9)
-    sent = throughput(loss_indication_ratio=p, receiver_window_pkts=window_max, **PATH).rate_pps
-    assert 0.5 * sent < rate < sent
-    assert 1e8 / result.latency_s[0] == pytest.approx(rate, rel=1e-4)
-
-
-def test_first_loss_costs_as_in_pftk() -> None:
-    for window in (4.0, 9.5, 40.0):
-        q = timeout_probability(window_pkts=window, loss_indication_ratio=0.03)
-        assert q == pytest.approx(first_loss_is_a_timeout(window, 0.03))
-
-
 @given(
     p=st.floats(1e-6, 0.45),
     rtt=st.floats(1e-3, 1),
@@ -114,13 +67,6 @@ def test_latency_rises_with_size_and_round_trip(
         assert np.all(np.diff(part) >= -1e-9 * part[1:])
     farther = cardwell_latency(size_pkts=sizes, rtt_s=2 * rtt, t0_s=max(4 * rtt, 1), **path)
     assert np.all(farther.latency_s > result.latency_s)
-
-
-def test_latency_rises_with_loss() -> None:
-    p = np.geomspace(1e-5, 0.4, 60)
-    for size in (1, 10, 100, 1000):
-        latency = cardwell_latency(size_pkts=size, loss_ratio=p, **PATH).latency_s
-        assert np.all(np.diff(latency) > 0)
 
 
 def test_single_first_packet_waits_for_delayed_ack() -> None:

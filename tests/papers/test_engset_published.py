@@ -1,18 +1,13 @@
 """The paper's printed values as data: complete, and consistent with each other."""
 
-import csv
-from importlib.resources import files
-
 import pytest
 from tcpcast.errors import DomainError
 from tcpcast.models.engset import flights
 from tcpcast_papers.engset import published
 from tcpcast_papers.engset.lone_connection import example_beta
-from tcpcast_papers.engset.settings import CONNECTIONS
 from tcpcast_papers.reproduction import Printed
 
 LINES = {1: 97, 2: 16, 3: 16, 4: 19, 5: 9, 6: 12, 7: 21, 8: 9, 9: 57, 10: 16}
-COLUMNS = [(size, distribution) for size in CONNECTIONS for distribution in ("E", "EP")]
 
 
 @pytest.mark.parametrize("number", LINES)
@@ -25,22 +20,6 @@ def test_tables_have_all_lines(number: int) -> None:
 def test_table_11_is_rejected() -> None:
     with pytest.raises(DomainError, match="no numeric table 11"):
         published.published_table(11)
-
-
-@pytest.mark.parametrize("name", [f"table{n:02}.csv" for n in LINES] + ["text.csv"])
-def test_misprints_have_a_note(name: str) -> None:
-    with files("tcpcast_papers.engset").joinpath("data", name).open(encoding="utf-8") as stream:
-        rows = list(csv.DictReader(stream))
-    assert rows
-    for row in rows:
-        assert {"misprint", "note"} <= row.keys()
-        assert None not in row, f"a cell too many: {row}"
-        assert None not in row.values(), f"a cell too few: {row}"
-        assert row["note"] or not row["misprint"]
-
-
-def _corrected(name: str) -> str:
-    return "flights_corrected_pkts" if name == "flights_pkts" else f"{name}_corrected"
 
 
 @pytest.mark.parametrize("end", ["window_low_pkts", "window_high_pkts"])

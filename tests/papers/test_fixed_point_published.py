@@ -1,7 +1,6 @@
 """Baccelli, Hong and Liu's printed values as data: complete and consistent."""
 
 import pytest
-from tcpcast.errors import DomainError
 from tcpcast_papers.fixed_point import published
 from tcpcast_papers.fixed_point.formulas import equation_1_kbit, printed_inputs
 from tcpcast_papers.fixed_point.ftp import COLUMNS
@@ -36,11 +35,6 @@ def test_tables_are_complete(number: int) -> None:
         assert all(line.value(column) >= 0 for column in columns(number))
         if number != 7:
             assert line["quantity"] in QUANTITY_LABELS
-
-
-def test_table_8_is_rejected() -> None:
-    with pytest.raises(DomainError, match="no numeric table 8"):
-        published_table(8)
 
 
 @pytest.mark.parametrize("case", TABLE_OF_CASE)

@@ -90,15 +90,6 @@ def test_restored_equation_3_is_no_bound_with_loss(case: int) -> None:
     assert np.all(bound < printed["goodput_kbps"][2:])
 
 
-def test_equation_2_equals_hand_computed_rates() -> None:
-    """10 users think for 1 s and receive 20 packets for files of 10, at 40 packets/s."""
-    means: dict[str, Any] = {"mean_off_s": 1.0, "mean_size_pkts": 10.0, "loss_ratio": 0.5}
-    # A cycle of 5 s has 1 s of thinking: 20 packets in 4 s.
-    assert fair_send_rate_pps(sources=10, link_pps=40, **means) == pytest.approx(5)
-    assert mean_user_rate_pps(send_rate_pps=5, **means) == pytest.approx(4)
-    assert overload_goodput_pps(sources=10, link_pps=40, **means) == pytest.approx(2.5)
-
-
 means = {
     "mean_off_s": st.floats(0.1, 1e3),
     "mean_size_pkts": st.floats(1, 1e5),

@@ -1,18 +1,14 @@
-"""Reproduction of parallel flows: points, measures, fits, and the whole report."""
+"""Reproduction of parallel flows: points, measures and fits."""
 
 from dataclasses import replace
-from pathlib import Path as Folder
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from report_parts import check_figure, own, without_layout
 from tcpcast.answer import Answer, Metric
 from tcpcast.engines import RunOptions, answer
-from tcpcast_papers import paper
-from tcpcast_papers.parallel import figures, loss_events
-from tcpcast_papers.parallel.description import PAPER
+from tcpcast_papers.parallel import loss_events
 from tcpcast_papers.parallel.loss_events import (
     MeasuredTwoWays,
     count_loss_events,
@@ -24,43 +20,14 @@ from tcpcast_papers.parallel.model_errors import fitted_t0_s
 from tcpcast_papers.parallel.points import Point
 from tcpcast_papers.parallel.predictions import (
     ALGORITHM_1,
-    ALGORITHM_1_CUMULATIVE_LOSS,
     ALGORITHM_2,
     PFTK,
-    PFTK_CUMULATIVE_LOSS,
     mean_absolute_error,
     relative_rate_errors,
 )
 from tcpcast_papers.parallel.runs import QUICK, WHOLE, Measured, Runs, make_measured_point
-from tcpcast_papers.report import Report
-from tcpcast_papers.reproduction import Section, Verdict, section_name
-
-TITLES = [
-    *(figure.name for figure in figures.FIGURES),
-    "Model errors.",
-    "Section III.",
-    "Figure 16 at 10 %.",
-    "Section I.",
-    "Sections III and IV.",
-    "Text.",
-    "Appendix.",
-]
-PICTURES = [*(figure.file for figure in figures.FIGURES), "loss-events.png"]
 
 SMALL = replace(QUICK, loss_events=400, packets=2000, min_measured_s=5.0)
-BRIEF = replace(
-    QUICK,
-    varied_flows=(10,),
-    real_flows=(1, 10),
-    losses=(0.001, 0.01, 0.1),
-    rates_mbit=(1, 8, 32),
-    replications=2,
-    loss_events=300,
-    cycles=1,
-    packets=12_000,
-    min_measured_s=6.0,
-    traced_packets=12_000,
-)
 
 
 def test_random_loss_uses_a_shared_red_link() -> None:
@@ -215,102 +182,3 @@ def test_errors_are_relative_to_the_simulation() -> None:
     lossless = replace(MADE_UP, p=0.0, p_e=0.0, p_r=0.0)
     assert mean_absolute_error(ALGORITHM_1, [half, double, lossless]) == pytest.approx(0.75)
     assert np.isnan(mean_absolute_error(PFTK, [lossless]))
-
-
-@pytest.fixture(scope="module")
-def shares() -> list[float]:
-    return []
-
-
-@pytest.fixture(scope="module")
-def quick(tmp_path_factory: pytest.TempPathFactory, shares: list[float]) -> Report:
-    folder = tmp_path_factory.mktemp("parallel")
-    with without_layout():
-        return replace(PAPER, quick=BRIEF).reproduce(folder, quick=True, progress=shares.append)
-
-
-def section(report: Report, title: str) -> Section:
-    (result,) = [s for s in report.sections if section_name(s.title) == title.rstrip(".")]
-    return result
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("title", TITLES)
-def test_every_part_has_its_section(quick: Report, title: str) -> None:
-    part = section(quick, title)
-    assert part.rows
-    assert part.remarks
-    assert all(len(row.label) == len(part.columns) for row in part.rows)
-    assert len({row.label for row in part.rows}) == len(part.rows)
-    assert all(row.own is not None and np.isfinite(row.own) for row in part.rows)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("name", PICTURES)
-def test_every_figure_is_plotted_and_on_the_page(quick: Report, name: str) -> None:
-    check_figure(quick, name)
-
-
-def check_values(report: Report) -> None:
-    """Only values that the paper prints have a verdict."""
-    rows = [row for title, row in report.rows if row.verdict is not Verdict.SHOWN]
-    text = section(report, "Text").rows
-    assert [row.verdict for row in text] == [Verdict.AGREES] * 4
-    assert len(rows) == len(text) + len(section(report, "Claims of the paper").rows)
-
-
-def check_claims(report: Report) -> None:
-    """Claims of the paper that hold, well beyond random variation."""
-    text = section(report, "Model errors")
-    one, two, pftk = (
-        f"{model.model}, fed with {model.measure}" for model in (ALGORITHM_1, ALGORITHM_2, PFTK)
-    )
-    # Algorithm 1 at high loss: correct only if T is little more than one RTT.
-    highest = "10 % loss"
-    assert own(text, "Figure 16", highest, one) > 2 * own(text, "Figure 16", highest, pftk)
-    longer = f"{highest}, 100 ms"
-    assert own(text, "Figure 16", longer, one) < own(text, "Figure 16", longer, pftk)
-    # Low loss at a queue: algorithm 2 underestimates, except for synchronised flows.
-    for changed in ("spread", "jitter 0.5 ms", "jitter 1 ms"):
-        assert own(text, "Section V-B", f"at most 0.2 %, {changed}", two) < -5
-    # A random delay removes most of the overestimate of synchronised flows, by loss indications.
-    several = "100 flows, 16 Mbit/s and more"
-    indicated = {row.label[1]: row.others[0] or 0.0 for row in text.rows if row.label[2] == one}
-    for changed in ("jitter 0.5 ms", "jitter 1 ms"):
-        assert abs(indicated[f"{several}, {changed}"]) < indicated[several] / 2
-    explained = {row.label[:2] for _, row in report.explained_rows}
-    assert {place for place, _ in explained} >= {"Figure 3", "Figure 7", "Section V-B", "Figure 16"}
-    # The cumulative measure: algorithm 2 takes it, the others do not.
-    several = "10 flows and more"
-    misfed = [
-        f"{m.model}, fed with {m.measure}"
-        for m in (PFTK_CUMULATIVE_LOSS, ALGORITHM_1_CUMULATIVE_LOSS)
-    ]
-    assert own(text, "Figure 17", several, two) < own(text, "Figure 17", several, misfed[0]) / 5
-    assert own(text, "Figure 8", several, one) < own(text, "Figure 8", several, misfed[1]) / 5
-
-
-@pytest.mark.long
-def test_only_printed_values_are_checked(quick: Report) -> None:
-    check_values(quick)
-
-
-@pytest.mark.long
-def test_claims_hold_in_a_quick_run(quick: Report) -> None:
-    check_claims(quick)
-
-
-@pytest.mark.long
-def test_all_models_predict_small_loss(quick: Report) -> None:
-    part = section(quick, "Figures 3 and 4")
-    for model in (ALGORITHM_1, PFTK):
-        assert own(part, model.model, model.measure, "loss 0.1 %") < 8
-        assert own(part, model.model, model.measure, "loss 1 %") < 8
-
-
-@pytest.mark.long
-def test_whole_paper_agrees_with_listed_differences(tmp_path: Folder) -> None:
-    report = paper("parallel")(tmp_path)
-    assert report.has_only_known_differences
-    check_values(report)
-    check_claims(report)

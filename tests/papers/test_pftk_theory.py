@@ -90,17 +90,6 @@ def test_equation_19_tends_to_20(b: int) -> None:
         assert exact == pytest.approx(leading, rel=close)
 
 
-@pytest.mark.parametrize("b", [1, 2, 4])
-def test_equations_31_and_32_tend_to_20(b: int) -> None:
-    leading = td_only_leading_rate_pps(rtt_s=0.1, loss_indication_ratio=1e-14, packets_per_ack=b)
-    full = throughput(rtt_s=0.1, t0_s=0.4, loss_indication_ratio=1e-14, packets_per_ack=b)
-    short = approximate_rate_pps(
-        rtt_s=0.1, t0_s=0.4, loss_indication_ratio=1e-14, packets_per_ack=b
-    )
-    assert full.rate_pps == pytest.approx(leading, rel=1e-5)
-    assert short == pytest.approx(leading, rel=1e-5)
-
-
 def test_b_of_1_gives_the_square_root_formula() -> None:
     assert mathis_constant(packets_per_ack=1) == pytest.approx(1.2247, abs=5e-5)
     assert mathis_constant() == pytest.approx(0.8660, abs=5e-5)

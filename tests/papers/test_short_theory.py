@@ -21,7 +21,6 @@ from tcpcast.models.short import (
     fluid_timeout_pkts,
     loss_probability,
     lossless_latency_s,
-    min_recoverable_pkts,
     timeout_packets,
 )
 
@@ -35,11 +34,6 @@ SIZES = np.arange(1, 31)
 PRINTED = 5.5e-4
 
 
-def test_one_packet_times_out_k_times() -> None:
-    latency = conditional_latency_s(PAPER, 1, max_losses=3)
-    np.testing.assert_allclose(latency[1:], (1.13, 2.18, 3.21), rtol=0, atol=5e-3)
-
-
 @pytest.mark.parametrize(
     ("transfer", "peak", "value"),
     [(PAPER, 5, 1.267), (LIMITED, 4, 1.226), (DELAYED, 7, 1.380)],
@@ -51,34 +45,6 @@ def test_latency_given_one_loss_peaks_at_minimum_file_size(
     latency = conditional_latency_s(transfer, SIZES, max_losses=1)[1]
     assert SIZES[np.argmax(latency)] == peak
     assert latency.max() == pytest.approx(value, abs=PRINTED)
-
-
-def test_proposal_removes_the_latency_peak() -> None:
-    latency = conditional_latency_s(PROPOSAL, SIZES, max_losses=1)[1]
-    assert np.argmax(latency) == 0
-
-
-def test_reduction_of_latency_at_eight_packets() -> None:
-    """Figure 10: the reduction given one lost packet."""
-    paper, limited, proposal = (
-        float(conditional_latency_s(transfer, 8, max_losses=1)[1])
-        for transfer in (PAPER, LIMITED, PROPOSAL)
-    )
-    assert 1 - limited / paper == pytest.approx(0.12, abs=0.005)
-    assert 1 - proposal / paper == pytest.approx(0.47, abs=0.005)
-    # Given any number of losses, the recoveries of larger k also count.
-    before, after = (
-        float(expected_latency_s(transfer, 8, loss=0.1, given_loss=True))
-        for transfer in (PAPER, PROPOSAL)
-    )
-    assert 0.38 < 1 - after / before < 0.52
-
-
-def test_proposal_recovers_all_but_the_last_packet() -> None:
-    for b in (1, 2):
-        transfer = replace(PROPOSAL, acked_packets=b)
-        assert timeout_packets(transfer) == 0
-        assert min_recoverable_pkts(transfer) == 1
 
 
 def test_fluid_timeout_volume_equals_hand_computed_value() -> None:
@@ -213,13 +179,6 @@ def test_recursion_equals_adaptive_quadrature(name: str) -> None:
                 k,
                 size,
             )
-
-
-def test_printed_recursion_lacks_one_rtt_per_recovery() -> None:
-    # At n = 30 losses of two packets at the start and three at the end time out; 25 of 30 recover.
-    default = conditional_latency_s(PAPER, 30, max_losses=1)[1]
-    printed = conditional_latency_s(replace(PAPER, as_printed=True), 30, max_losses=1)[1]
-    assert default - printed == pytest.approx(0.1 * 25 / 30)
 
 
 def test_expectation_is_the_weighted_sum_over_losses() -> None:
