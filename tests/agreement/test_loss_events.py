@@ -4,7 +4,6 @@ import dataclasses
 from collections import Counter
 from typing import Any
 
-import numpy as np
 import pytest
 import tcpcast
 from capture_file import Captured, CaptureFiles
@@ -172,66 +171,3 @@ def test_excess_of_indications_has_a_warning() -> None:
     )
     (warning,) = notes.make_interval_notes({}, reduced, {})
     assert str(warning).startswith("loss_event_ratio_cumulative is omitted")
-
-
-def test_timeout_sequences_are_counted_by_depth() -> None:
-    half = {"network.bottleneck.loss": "50%", "run.warmup": "10s", "run.duration": "1000s"}
-    scenario = make_scenario(half)
-    run = advance_simulation(make_configuration(scenario, 10.0), 1000)
-    (answer,) = tcpcast.run(scenario.with_changes({"probes.pcap": []}), ["packet"])
-    table = answer.tables["timeout_depths"]
-    assert table["depth"].tolist() == ["T0", "T1", "T2", "T3", "T4", "T5+"]
-    # A sequence has the depth of its last timeout. Sequences that began in the warm-up are
-    # excluded.
-    deepest: dict[tuple[int, int], int] = {}
-    number = dict.fromkeys(range(FLOWS), 0)
-    for time, flow, depth in list_timeouts(run):
-        if depth == 0:
-            number[flow] += 1
-        if depth > 0 and (flow, number[flow]) not in deepest:
-            continue
-        if depth > 0 or time >= 10 * SECOND:
-            deepest[flow, number[flow]] = min(depth, 5)
-    counts = Counter(deepest.values())
-    assert table["sequences"].tolist() == [counts[depth] for depth in range(6)]
-    assert counts[5] > 0
-    assert table["sequences"].sum() == answer["to_indications"]
-    quiet = make_scenario(
-        {"network.bottleneck.loss": "0%", "network.bottleneck.buffer": "unlimited"}
-    )
-    quiet = quiet.with_changes({"tcp.receiver_window": 5, "probes.pcap": []})
-    (none,) = tcpcast.run(quiet, ["packet"])
-    assert "timeout_depths" not in none.tables
-
-
-def test_counters_of_100_s_intervals_equal_the_trace() -> None:
-    # Without access links, the simulator calls each sender exactly when it sends.
-    scenario = make_scenario({"run.duration": "1h", "traffic.flows": 2, "probes.flows": [0, 1]})
-    numbers = make_configuration(scenario, 0.0)
-    run = _native.Simulation(numbers, 1)
-    ends = [100 * SECOND * index for index in range(37)]
-    rows = [np.zeros(len(CELLS) + len(_native.LINK_CELLS), dtype=np.uint64)]
-    for end in ends[1:]:
-        assert run.advance(transfers=None, until_ns=end, threads=1) == "done"
-        assert run.clocks() == [(end, True)]
-        rows.append(run.counters()[0][-1][: rows[0].size])
-    per_interval = np.diff(np.array(rows).astype(np.int64), axis=0)
-    assert (per_interval[:, list(_native.LINK_CELLS).index("time_ns")] == 100 * SECOND).all()
-    # Pauses do not change the run: a run without pauses has the same results.
-    whole = advance_simulation(numbers, 3600)
-    assert np.array_equal(whole.counters()[0], run.counters()[0])
-    # Each interval contains its own events.
-    times = whole.loss_events(0)
-    assert times is not None
-    indications = per_interval[:, CELLS["fast_retransmits"]]
-    indications = indications + per_interval[:, CELLS["timeout_sequences"]]
-    assert np.array_equal(indications, np.histogram(times[0], np.array(ends))[0])
-    traces = whole.traces()
-    assert traces["mark_bin_ns"] == 0
-    marks, mark_times = np.array(traces["mark"]), traces["mark_time_ns"]
-    sent = mark_times[(marks == "sent") | (marks == "retransmitted")]
-    assert np.array_equal(per_interval[:, CELLS["sent"]], np.histogram(sent, np.array(ends))[0])
-    timeouts = mark_times[marks == "timeout"]
-    result = per_interval[:, CELLS["timeouts"]]
-    assert np.array_equal(result, np.histogram(timeouts, np.array(ends))[0])
-    assert (result > 0).sum() > 30

@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 import tcpcast
 from tcpcast.scenario import Scenario
-from tcpcast.scenario.modern_tcp import MODERN_PRESETS
 
 LINK_PPS = 20e6 / 12e3
 BASE: dict[str, Any] = {
@@ -20,24 +19,6 @@ def simulate(changes: dict[str, Any], *, threads: int | None = None) -> tcpcast.
     scenario = Scenario.from_dict(BASE).with_changes(changes)
     (answer,) = tcpcast.run(scenario, ["packet"], threads=threads)
     return answer
-
-
-@pytest.mark.parametrize("stack", MODERN_PRESETS)
-def test_single_flow_fills_a_link_with_a_large_buffer(stack: str) -> None:
-    answer = simulate({"tcp.stack": stack})
-    # BBR leaves capacity for its RTT probes, and version 3 also for other flows. Without SACK, the
-    # repair of slow start's losses, one per round trip, continues after the warm-up.
-    min_utilisation = {"linux-bbr": 0.95, "bbr3": 0.95, "linux-reno-classic": 0.8}.get(stack, 0.985)
-    assert min_utilisation * LINK_PPS < answer["goodput_pps"] <= LINK_PPS * 1.0001
-    payload = 1460 if stack == "rfc-sack" else 1448
-    assert answer["goodput_bps"] == pytest.approx(8 * payload * answer["goodput_pps"])
-
-
-def test_receiver_window_limits_the_rate() -> None:
-    answer = simulate({"tcp.receiver_window": 20})
-    # Acks are delayed by at most one packet, and there is no loss.
-    assert answer["goodput_pps"] == pytest.approx(20 / 0.06, rel=0.02)
-    assert answer["loss_ratio"] == 0
 
 
 @pytest.mark.parametrize(

@@ -59,30 +59,6 @@ def assert_agreement(
 
 
 @needs_ns2
-def test_ns2_agrees_on_ten_bulk_flows() -> None:
-    """Steady state: from 100 s onwards, after the start."""
-    half = {"mbit": 50, "buffer": 250, "seconds": 200, "warmup": 100}
-    expected = mean([ns2.long(seed=seed, patient=True, **half) for seed in (1, 2)])
-    changes = {
-        "network.bottleneck": {"rate": "50mbit", "buffer": "250pkt"},
-        "run": {"duration": "200s", "warmup": "100s", "replications": 2},
-    }
-    scenario = tcpcast.Scenario.from_dict(LONG).with_changes(changes)
-    (own,) = tcpcast.run(scenario, ["packet"])
-    assert_agreement(own, expected, {"goodput_pps": 0.01, "loss_ratio": 0.08})
-
-
-@pytest.mark.long
-@needs_ns2
-def test_ns2_agrees_on_the_start_of_ten_bulk_flows() -> None:
-    """From 0 s, most losses belong to the first slow starts, which only the buffer ends."""
-    expected = mean([ns2.long(seed=s, patient=True) for s in range(1, 7)])
-    scenario = tcpcast.Scenario.from_dict(LONG).with_changes({"run.replications": 40})
-    (own,) = tcpcast.run(scenario, ["packet"])
-    assert_agreement(own, expected, {"goodput_pps": 0.01, "loss_ratio": 0.08})
-
-
-@needs_ns2
 def test_ns2_agrees_on_one_bulk_flow_from_its_start() -> None:
     """From 0 s: NewReno repairs the overshoot of slow start packet by packet."""
     expected = ns2.long(flows=1, mbit=10, buffer=40, seconds=600, seed=1, patient=True)

@@ -1,44 +1,9 @@
 """Fast retransmits at duplicate thresholds other than three; b of senders that count bytes."""
 
-from pathlib import Path
-
 import numpy as np
-import pytest
-import tcpcast
 from tcpcast.array_types import Table
 from tcpcast.captures import window_growth_units
 from tcpcast.captures.model_rates import model_inputs
-
-
-@pytest.mark.parametrize("threshold", [3, 5, 8, 10])
-def test_raised_threshold_causes_no_timeouts(threshold: int, tmp_path: Path) -> None:
-    """Linux raises its threshold after reordering: retransmissions after five to ten duplicates."""
-    file = tmp_path / "sender.pcap"
-    bottleneck = {"rate": "20mbit", "buffer": "100pkt", "loss": "0.5%"}
-    (answer,) = tcpcast.run(
-        tcpcast.Scenario.from_dict(
-            {
-                "network": {"rtt": "60ms", "bottleneck": bottleneck},
-                "traffic": {"kind": "bulk", "flows": 2},
-                "tcp": {
-                    "stack": "rfc-newreno",
-                    "receiver_window": 60,
-                    "duplicate_threshold": threshold,
-                    "min_rto": "200ms",
-                },
-                "run": {"duration": "60s", "warmup": "0s"},
-                "probes": {"pcap": [{"link": "sender", "file": str(file), "packets": 1_000_000}]},
-            }
-        ),
-        ["packet"],
-    )
-    result = tcpcast.trace(file).connections
-    for column, metric in (
-        ("timeouts", "timeouts"),
-        ("td", "td_indications"),
-        ("to", "to_indications"),
-    ):
-        assert result[column].sum() == answer.metrics[metric].value, column
 
 
 def directions(**columns: list[float] | list[bool] | list[str]) -> Table:

@@ -305,11 +305,6 @@ def test_timeout_advice_depends_on_cause(columns: dict[str, Any], remedy: str) -
     assert "10 timeouts, mean first timeout " in text
 
 
-def test_shorter_rto_gain_follows_pftk() -> None:
-    text = sentence("timeout", t0_s=1.0)
-    assert kbps(text) == pytest.approx(600 * pftk(t0=0.3) / pftk(t0=1.0), rel=0.01)
-
-
 def test_advice_is_empty_without_limits() -> None:
     table = direction("timeout")
     del table["limited_by"]

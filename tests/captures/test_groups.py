@@ -155,25 +155,6 @@ def test_lost_packets_are_counted_or_estimated() -> None:
     assert np.isnan(group_directions(table | taps | neither, NONE, by="all")["loss_ratio"]).all()
 
 
-def test_jain_index_is_one_for_equal_rates() -> None:
-    equal = flows(2, duration_s=[10.0, 5.0], data_packets=[1000, 500])
-    assert group_directions(equal, NONE, by="all")["jain_index"] == pytest.approx(1.0)
-    one_of_four = flows(4, data_packets=[1000, 2, 2, 2])
-    assert group_directions(one_of_four, NONE, by="all")["jain_index"] == pytest.approx(
-        0.25, rel=0.02
-    )
-    with_single = flows(3, duration_s=[10.0, 10.0, 8e-6], data_packets=[1000, 1000, 1])
-    assert group_directions(with_single, NONE, by="all")["jain_index"] == pytest.approx(1.0)
-
-
-def test_single_packets_have_no_rate() -> None:
-    table = flows(4, src=["a:1", "a:2", "b:1", "b:2"], data_packets=[1, 1, 1, 2])
-    result = group_directions(table, NONE, by="source")
-    for name in ("send_rate_pps", "throughput_bps", "goodput_bps"):
-        assert np.isfinite(result[name]).tolist() == [False, True], name
-    assert result["send_rate_pps"][1] == pytest.approx(3 / 10)
-
-
 def test_group_models_use_measured_inputs() -> None:
     table = flows(4)
     lost = indications(np.repeat(range(4), 10).tolist(), np.arange(0, 8000, 200).tolist())

@@ -35,18 +35,6 @@ def with_intervals(capture: Capture, counts: list[dict[str, int]], seconds: floa
     return dataclasses.replace(capture, connections=connections, intervals=intervals)
 
 
-def with_timeouts(capture: Capture, timeouts: list[tuple[float, int]]) -> Capture:
-    """Return the capture with timeouts at these seconds and backoff depths."""
-    start = capture.connections["start"][0]
-    table: Table = {
-        "direction": np.zeros(len(timeouts), dtype=np.int64),
-        "time": start
-        + np.array([1000 * second for second, _ in timeouts]).astype("timedelta64[ms]"),
-        "backoff": np.array([depth for _, depth in timeouts], dtype=np.int64),
-    }
-    return dataclasses.replace(capture, retransmissions=table)
-
-
 def test_models_use_measured_inputs(capture: Capture) -> None:
     row = {name: float(column[0]) for name, column in capture.models().items()}
     path = {name: row[name] for name in ("rtt_s", "t0_s", "packets_per_ack")}
@@ -104,33 +92,6 @@ def test_spurious_retransmissions_are_not_losses(capture: Capture) -> None:
     assert measured_loss_ratio(table)[0] == 4 / 136
     # A second tap measures the loss ratio.
     assert measured_loss_ratio(table | {"loss_ratio_between": np.array([0.02])})[0] == 0.02
-
-
-def test_interval_class_is_its_deepest_timeout(capture: Capture) -> None:
-    counts = [
-        {"td": 3},
-        {},
-        {"td": 1, "to": 2, "timeouts": 2},
-        {"to": 2, "timeouts": 4},
-        {"to": 1, "timeouts": 1},
-    ]
-    long = with_intervals(capture, counts, 450.0)
-    timeouts = [(210.0, 1), (290.0, 1), (310.0, 1), (320.0, 1), (322.0, 2), (326.0, 3), (410.0, 1)]
-    assert with_timeouts(long, timeouts).model_intervals()["class"].tolist() == [
-        "TD",
-        "-",
-        "T0",
-        "T2",
-        "T0",
-    ]
-    # If single timeouts were not kept, the counts give the minimum depth.
-    assert with_timeouts(long, []).model_intervals()["class"].tolist() == [
-        "TD",
-        "-",
-        "T0",
-        "T1",
-        "T0",
-    ]
 
 
 def test_each_interval_uses_its_own_loss_ratio(capture: Capture) -> None:

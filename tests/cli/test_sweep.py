@@ -72,15 +72,6 @@ def test_quoted_comma_is_part_of_value(plain: str, capsys: Capture) -> None:
     assert "is a single value" in capsys.readouterr().err
 
 
-def test_vary_accepts_ranges_and_lists(plain: str, capsys: Capture) -> None:
-    options = ["--vary", "network.bottleneck.loss=1%, 2%", "--engine", "pftk,mathis", "--json"]
-    assert main(["sweep", plain, "--vary", "traffic.flows=1..4 lin 4", *options]) == 0
-    rows = answers_of(capsys)
-    assert len(rows) == 16
-    assert {row["traffic.flows"] for row in rows} == {1, 2, 3, 4}
-    assert {row["network.bottleneck.loss"] for row in rows} == {0.01, 0.02}
-
-
 def test_ratios_are_percentages_in_text_and_numbers_in_data(plain: str, capsys: Capture) -> None:
     command = ["sweep", plain, "--engine", "pftk", "--vary", "network.bottleneck.loss=0.005,0.01"]
     assert main(command) == 0
@@ -91,20 +82,6 @@ def test_ratios_are_percentages_in_text_and_numbers_in_data(plain: str, capsys: 
     assert "0.5" in cells
     assert main([*command, "--csv"]) == 0
     assert capsys.readouterr().out.splitlines()[1].startswith("0,0.005,pftk,")
-
-
-def test_repeated_sweep_into_directory_reuses_rows(
-    file: str, tmp_path: Path, capsys: Capture
-) -> None:
-    for _ in range(2):
-        assert main(["sweep", file, "--out", str(tmp_path / "out")]) == 0
-        assert capsys.readouterr().out.endswith("3 answered\n")
-    assert main(["sweep", file, "--json"]) == 0
-    verdict = json.loads(capsys.readouterr().out)["verdict"]
-    assert main(["sweep", file, "--out", str(tmp_path / "out"), "--json"]) == 0
-    summary = json.loads(capsys.readouterr().out)
-    assert summary["rows"] == {"answered": 3}
-    assert summary["verdict"] == verdict
 
 
 def test_failed_rows_are_reported_and_exit_1(plain: str, capsys: Capture) -> None:

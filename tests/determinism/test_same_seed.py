@@ -60,6 +60,23 @@ def test_repeated_and_threaded_runs_are_equal(name: str, queue: str) -> None:
     assert document(scenario) == once
 
 
+@pytest.mark.parametrize(
+    ("name", "length", "changes"),
+    [
+        ("home", "8s", {"link.down.loss": "1%", "link.down.at": {"4s": {"rate": "5mbit"}}}),
+        ("incast", "1s", {}),
+        ("page-load", "8s", {}),
+        ("parking-lot", "8s", {}),
+    ],
+)
+def test_networks_of_links_are_equal_on_two_threads(
+    name: str, length: str, changes: dict[str, Any]
+) -> None:
+    run = {"run.duration": length, "run.warmup": "500ms", "run.replications": 3}
+    scenario = tcpcast.load(name).with_changes(changes | run)
+    assert document(scenario, threads=2) == document(scenario, threads=1)
+
+
 @pytest.mark.parametrize("queue", [n for n, t in AQM_TABLES.items() if "ecn" in t.model_fields])
 def test_runs_with_ecn_marks_are_equal_on_two_threads(queue: str) -> None:
     changes = {

@@ -137,18 +137,6 @@ def one_flow(rate: str, rtt: str, window: int, run: dict[str, Any]) -> dict[str,
     }
 
 
-@pytest.mark.parametrize(("rate", "rtt"), [("10mbit", "50ms"), ("10mbit", "100ms")])
-@pytest.mark.parametrize("window", [1, 2, 8, 12, 20, 41])
-def test_rate_without_queue_is_one_window_per_rtt(rate: str, rtt: str, window: int) -> None:
-    rtt_s = float(rtt.removesuffix("ms")) / 1000
-    run = {"warmup": f"{100.5 * rtt_s}s", "duration": f"{500.5 * rtt_s}s"}
-    answer = packet(one_flow(rate, rtt, window, run))
-    assert answer["goodput_pps"] == pytest.approx(window / rtt_s, rel=1e-12)
-    assert answer["send_rate_pps"] == pytest.approx(window / rtt_s, rel=1e-12)
-    assert answer["rtt_mean_s"] == pytest.approx(rtt_s, rel=1e-9)
-    assert answer["loss_ratio"] == 0
-
-
 @pytest.mark.parametrize(
     ("rate", "rtt", "window", "queue"),
     [

@@ -282,23 +282,3 @@ def test_unreadable_files_are_rejected(tmp_path: Path) -> None:
     for name in ("missing.csv", "binary.csv", "folder.csv", "", "a\0b", 3):
         with pytest.raises(ScenarioError, match=r"^traffic\.size\.file: .*use file = "):
             web(tmp_path, size={"distribution": "empirical", "file": name})
-
-
-def test_draws_from_parameters_have_the_mean() -> None:
-    """The parameters describe the distribution: inverse-transform draws have its mean."""
-    random = np.random.default_rng(5)
-    u = random.random(200_000)
-    for table in (
-        {"distribution": "ee", "mean": 12, "minimum": 3, "c": 7},
-        {"distribution": "ep", "mean": 12, "minimum": 3, "alpha": 3},
-    ):
-        distribution = size(**table)
-        p = distribution.parameters()
-        if distribution.distribution == "ee":
-            tail = p["k"] - p["theta2"] * np.log(u / p["tail"])
-            body = p["minimum"] - p["theta1"] * np.log(u)
-        else:
-            tail = p["k"] * (u / p["tail"]) ** (-1 / p["alpha"])
-            body = p["minimum"] - p["theta"] * np.log(u)
-        drawn = np.where(u < p["tail"], tail, body)
-        assert drawn.mean() == pytest.approx(12, rel=0.02)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from tcpcast.errors import ScenarioError
-from tcpcast.scenario import Scenario, Transfers
+from tcpcast.scenario import Scenario
 from tcpcast.scenario.modern_tcp import MODERN_PRESETS
 
 BASE: dict[str, Any] = {
@@ -60,14 +60,6 @@ def test_default_stack_is_linux_cubic(tcp: dict[str, Any]) -> None:
     assert scenario == Scenario.from_dict(tables | {"tcp": named})
     assert scenario.tcp.control == "cubic"
     assert scenario.payload_bytes == 1448
-
-
-def test_sizes_in_bytes_use_the_payload_of_the_default_stack() -> None:
-    tables = {key: value for key, value in BASE.items() if key != "tcp"}
-    traffic = {"kind": "transfers", "size": ["14480B"], "count": 1}
-    scenario = Scenario.from_dict(tables | {"traffic": traffic, "run": {}})
-    assert isinstance(scenario.traffic, Transfers)
-    assert scenario.traffic.sizes == [10]
 
 
 def test_classic_class_inherits_no_key_of_the_default_stack() -> None:

@@ -184,14 +184,6 @@ def test_fair_queueing_is_configured_by_name_or_table() -> None:
     assert by_name.network.red_parameters() is None
 
 
-def test_full_per_flow_buffer_drops_arrivals() -> None:
-    own = scenario({"queue": {"kind": "fq", "buffers": "individual"}})
-    queue = own.network.bottleneck.queue
-    assert isinstance(queue, FairQueue)
-    assert queue.drop == "arriving"
-    assert Scenario.from_dict(own.resolved()) == own
-
-
 @pytest.mark.parametrize(
     ("stack", "queue", "ties"),
     [
@@ -229,37 +221,6 @@ def test_first_packets_in_service_occupy_no_buffer() -> None:
 def test_fair_queueing_on_egress_is_rejected() -> None:
     with pytest.raises(tcpcast.ScenarioError, match=r"egress\.queue: FQ is only for"):
         scenario({}, egress={"queue": "fq"})
-
-
-def near_and_far(bottleneck: dict[str, Any]) -> list[float]:
-    """Goodput of 4 flows over 20 ms, and of 4 over 200 ms."""
-    network = {"rtt": "20ms", "bottleneck": {"rate": "10mbit", "buffer": "200pkt", **bottleneck}}
-    question = Scenario.from_dict(
-        {
-            "network": network,
-            "traffic": {"kind": "bulk"},
-            "tcp": {"stack": "rfc-newreno", "receiver_window": 200},
-            "class": [{"name": "near", "flows": 4}, {"name": "far", "flows": 4, "rtt": "200ms"}],
-            "run": {"duration": "220s", "warmup": "20s"},
-        }
-    )
-    (answer,) = tcpcast.run(question, ["packet"])
-    rates: list[float] = answer.tables["by_class"]["goodput_pps"].tolist()
-    return rates
-
-
-def test_fair_queueing_gives_distant_flows_their_share() -> None:
-    near, far = near_and_far({})
-    assert near > 2 * far
-    for queue in (
-        "fq",
-        {"kind": "fq", "drop": "longest", "scheduler": "drr", "quantum": "4500B"},
-        {"kind": "fq", "drop": "longest", "ties": "random"},
-        {"kind": "fq", "buffers": "individual"},
-    ):
-        near, far = near_and_far({"queue": queue})
-        assert near + far == pytest.approx(1e7 / 12000, rel=0.01)
-        assert near == pytest.approx(far, rel=0.05)
 
 
 @pytest.mark.parametrize("kind", [["fq"], {"distribution": "exponential"}])

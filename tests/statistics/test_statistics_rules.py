@@ -73,17 +73,6 @@ def test_fewer_slots_than_batches_give_fewer_batches() -> None:
     assert ended_in_the_first_slot.tolist() == [[3.0, 4.0]]
 
 
-def test_blocks_rejects_invalid_arguments() -> None:
-    with pytest.raises(DomainError, match="no replication"):
-        split_units([])
-    with pytest.raises(DomainError, match="no complete slot"):
-        split_units([np.zeros((1, 3))])
-    with pytest.raises(DomainError, match="same counters"):
-        split_units([np.zeros((5, 3)), np.zeros((5, 2))])
-    with pytest.raises(DomainError, match="2 totals for 1"):
-        split_units([np.zeros((5, 3))], totals=[np.zeros(3), np.zeros(3)])
-
-
 # Ratios and means
 
 
@@ -194,17 +183,6 @@ def test_interval_stays_within_the_possible_range() -> None:
     assert result.high <= 1.0
     assert scarce.low == 0.0
     assert scarce.half_width > scarce.value
-
-
-def test_ratio_rejects_invalid_arguments() -> None:
-    with pytest.raises(DomainError, match="two equal columns"):
-        estimate_ratio(np.ones(3), np.ones(4))
-    with pytest.raises(DomainError, match="not negative"):
-        estimate_ratio(np.ones(3), np.array([1.0, -1.0, 1.0]))
-    with pytest.raises(DomainError, match="finite"):
-        estimate_ratio(np.array([1.0, math.nan]), np.ones(2))
-    with pytest.raises(DomainError, match="not a multiple of"):
-        estimate_ratio(np.ones(32), np.ones(32), replications=5)
 
 
 def test_count_is_the_mean_of_the_replications() -> None:

@@ -1,10 +1,8 @@
 """SQL queries of a sweep can read only its parts."""
 
 import json
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -84,15 +82,6 @@ def test_query_prints_table_json_or_csv(folder: Path, capsys: pytest.CaptureFixt
     assert 'WHERE "network.rtt" >' in capsys.readouterr().err
 
 
-def test_escape_characters_are_printed_escaped(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["query", str(folder), "SELECT chr(27) || '[31mred' AS said"]) == 0
-    out = capsys.readouterr().out
-    assert "\x1b" not in out
-    assert "[31mred" in out
-
-
 def test_query_command_prints_only_rows(folder: Path) -> None:
     """DuckDB's binding would print messages about leaked objects at the end of a process."""
     sql = "SELECT count(*) AS rows FROM sweep"
@@ -100,24 +89,3 @@ def test_query_command_prints_only_rows(folder: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stderr == ""
     assert done.stdout.split()[0] == "rows"
-
-
-ENDLESS = "SELECT count(*) FROM range(10000000) a, range(10000000) b WHERE a.range + b.range = 3"
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.timed
-def test_signal_ends_query(folder: Path, number: signal.Signals) -> None:
-    command = [sys.executable, "-m", "tcpcast", "query", str(folder), ENDLESS]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
-        try:
-            time.sleep(3)
-            assert process.poll() is None
-            process.send_signal(number)
-            _, errors = process.communicate(timeout=120)
-        finally:
-            process.kill()
-    assert (process.returncode, errors) == (
-        130,
-        "tcpcast: interrupted before there was an answer\n",
-    )

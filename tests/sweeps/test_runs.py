@@ -90,13 +90,6 @@ def test_precision_is_reached_per_cell(path: Scenario) -> None:
         assert half <= 0.21 * row["goodput_pps"]
 
 
-def test_pandas_and_polars_have_same_values(path: Scenario) -> None:
-    result = tcpcast.sweep(path, VARY, engines="pftk")
-    table = result.to_arrow()
-    assert result.to_pandas()["send_rate_pps"].tolist() == table["send_rate_pps"].to_pylist()
-    assert result.to_polars()["network.rtt"].to_list() == table["network.rtt"].to_pylist()
-
-
 def test_failed_cell_is_row_with_reason(path: Scenario) -> None:
     vary = {"network.rtt": ["1ms", "50ms"], "network.bottleneck.rate": ["1mbit", "10mbit"]}
     result = tcpcast.sweep(path, vary, engines=["pftk", "engset"])
