@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 import tcpcast
-from tcpcast.errors import ScenarioError
 from tcpcast.scenario import Scenario
 from tcpcast.scenario.modern_stacks import RECEIVE_BUFFERS
 from tcpcast.verdict import limit_of_answer
@@ -52,16 +51,3 @@ def test_hystart_ends_slow_start_elsewhere_in_6_1_and_6_12() -> None:
         return answer.metrics["loss_ratio"].value
 
     assert loss("5.15") > 2 * max(loss("6.1"), loss("6.12"), 2e-5)
-
-
-@pytest.mark.parametrize(
-    ("tcp", "message"),
-    [
-        ({"kernel": "5.10"}, r'tcp.kernel: "5.10" is not a release of Linux'),
-        ({"kernel": "6.12", "stack": "rfc-sack"}, "rfc-sack follows RFCs instead of a release"),
-        ({"kernel": "6.12", "stack": "rfc-newreno"}, "rfc-newreno does not support this key"),
-    ],
-)
-def test_errors_say_what_to_write(tcp: dict[str, Any], message: str) -> None:
-    with pytest.raises(ScenarioError, match=message):
-        make_scenario(tcp)

@@ -90,24 +90,6 @@ def test_no_rtt_is_below_10_us(
         assert not warned
 
 
-@pytest.mark.parametrize("handshake", [False, True], ids=["midstream", "handshake"])
-def test_tap_at_unknown_position_is_not_at_the_sender(
-    handshake: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Inside a data centre, both ends are near; without a handshake, both may be anywhere."""
-    file = tmp_path / "near.pcap"
-    file.write_bytes(
-        transfer((10, 20) if handshake else (0, 5000), handshake=handshake, lost=False)
-    )
-    assert main(["trace", "--json", str(file)]) == 0
-    (row,) = json.loads(capsys.readouterr().out)["captures"][0]["connections"]
-    assert row["tap_side"] == "unknown"
-    assert row["limited_by"] == "unknown"
-    assert row["rtt_lower_bound"]
-    assert "send buffer" not in row["advice"]
-    assert "per RTT" not in row["advice"]
-
-
 RACK = {
     "network": {"rtt": "30us", "bottleneck": {"rate": "1gbit", "buffer": "60pkt"}},
     "traffic": {"kind": "bulk", "flows": 1},

@@ -14,7 +14,8 @@ from tcpcast.errors import ScenarioError
 from tcpcast.scenario import Scenario, get_packaged_names, load, parse_assignments
 
 REMEDY = (
-    "use|add|list|sort|begin|move|describe|leave|omit|remove|run|set|did you mean|the keys here are"
+    "use|add|list|sort|begin|move|describe|(here )?leave|omit|remove|run|set|did you mean|"
+    "the keys here are"
 )
 LINE = re.compile(rf"[\w.\" -]+: .+(; ({REMEDY})|unknown key).+", re.DOTALL)
 
@@ -548,6 +549,74 @@ class=[{name='a',sources=9000000},{name='b',sources=9000000}] |
     : 18000000 senders in all classes; use at most 10000000 in total
 class=[{name='a',flows=2,traffic={kind='bulk',start=['0s']}}] && run={duration='9s'} |
     .a.traffic.start: 1 start times for 2 flows; use one time per flow
+[one-path]
+# Steps of applications, releases of Linux, socket buffers, ECN and QUIC.
+traffic.reads='10mbit' && tcp.stack='linux-cubic' && tcp.receiver_window='unlimited' |
+    : requires a receive buffer that can fill
+traffic.reads='0mbit' && tcp={stack='linux-cubic',socket_buffers='linux-6.18'} | :
+traffic.reads={pause='soon'} && tcp={stack='linux-cubic',socket_buffers='linux-6.18'} | .pause:
+traffic.reads={size='0B',pause='1s'} && tcp={stack='linux-cubic',socket_buffers='linux-6.18'} |
+    .size: must be at least "1B"
+traffic.writes={size='1KB'} && tcp={stack='linux-cubic'} | .gap: missing
+traffic.writes='1KB' && tcp={stack='linux-cubic'} | :
+tcp={stack='linux-cubic',notsent_lowat='1KB'} | .notsent_lowat: requires traffic.writes
+traffic.writes={size='1KB',gap='1s'} && tcp={stack='rfc-newreno'} | : rfc-newreno has no sockets
+tcp={stack='rfc-newreno',nodelay=true} | .nodelay:
+tcp={stack='linux-cubic',kernel='5.10'} | .kernel: "5.10" is not a release of Linux
+tcp={stack='rfc-sack',kernel='6.12'} | .kernel: rfc-sack follows RFCs instead of a release
+tcp={stack='rfc-newreno',kernel='6.12'} | .kernel: rfc-newreno does not support this key
+tcp={stack='linux-cubic',socket_buffers='linux-4.4'} |
+    .socket_buffers: "linux-4.4" is not a setting of socket buffers (did you mean "linux-6.18"?);
+    use "unlimited", "kernel", "linux-5.15" or "linux-6.18"
+tcp={stack='linux-cubic',socket_buffers={send='1MiB'}} |
+    .socket_buffers.receive: missing; add receive = "32MiB"
+tcp={stack='linux-cubic',socket_buffers={send='1EB',receive='1MiB'}} |
+    .socket_buffers.send: "1EB" is not a size (B, kB, KB, MB, GB, TB, KiB, MiB, GiB, TiB); use
+    "1000000TB"
+tcp={stack='rfc-newreno',socket_buffers='linux-6.18'} |
+    .socket_buffers: rfc-newreno does not support this key
+tcp={stack='linux-cubic',ecn='acurate'} |
+    .ecn: "acurate" is not a use of ECN; use true, false or "accurate"
+tcp={stack='linux-cubic',ecn=1} | .ecn: 1 is not a use of ECN; use true, false or "accurate"
+tcp={stack='linux-cubic',ecn=['accurate']} |
+    .ecn: ['accurate'] is not a use of ECN; use true, false or "accurate"
+tcp={stack='quic',min_rto='1s'} | .min_rto: quic is a stack of QUIC, which has no such rule
+tcp={stack='quic',tso='auto'} |
+    .tso: quic is a stack of QUIC, which has no such rule; leave the key out
+tcp={stack='quic',handshake='tcp'} |
+    .handshake: quic uses TLS 1.3 without a handshake of TCP; use "tls13", "tls13-resumption",
+    "tls13-0rtt"
+tcp={stack='quic',pacing='fq'} | .pacing: quic paces its packets itself; use "internal" or "off"
+tcp={stack='quic',ack_packets=0} | .ack_packets: 0 is too small; use at least 1
+tcp={stack='quic',congestion_control='vegas'} |
+    .congestion_control: "vegas" is not a congestion control; use "cubic"
+tcp={stack='quic',handshake='tls13-0rtt',certificate='4kB'} |
+    .certificate: requires handshake = "tls13" or "tls12"
+tcp={stack='linux-cubic',ack_packets=10} |
+    .ack_packets: only stacks of QUIC have this key; use stack = "quic"
+tcp={stack='quic'} && probes.pcap=[{link='bottleneck-in',file='in.pcap'}] |
+    probes.pcap: captures have packets of TCP, and quic sends QUIC
+[web-10mbit]
+network.egress.queue=fq | : FQ is only for
+network.bottleneck.queue={kind=['fq']} | : ['fq'] is not a queue
+network.bottleneck.queue={kind={distribution='exponential'}} |
+    : {'distribution': 'exponential'} is not a queue
+class=[{name='far',ingress={queue='red'}}] | .far.ingress.queue: RED is only for the
+tcp.timer_restart=send | : unknown key; use "rules.timer_restart"
+[short-transfers]
+# The run of isolated transfers.
+run.duration=60s | : traffic.count sets the number of isolated transfers;
+run.transfers=5 | : traffic.count sets the number of isolated transfers;
+run.warmup=20s | : isolated transfers have no warm-up
+run.warmup=mser-5 | : isolated transfers have no warm-up
+[web-10mbit]
+network={rtt='1s',hop=[{name='a',rate='9mbit'}],bottleneck={rate='9mbit'}} |
+    .bottleneck: the scenario has [[network.hop]] tables; describe the bottleneck
+network.bottleneck.measured=true |
+    : belongs to [[network.hop]] tables; leave it out if there is a single
+network.bottleneck.shared=false | : belongs to [[network.hop]] tables; here leave it out
+network.bottleneck.name=access | : belongs to [[network.hop]] tables; here leave it out
+[web-10mbit]
 """
 """Assignments to packaged scenarios, and beginnings of messages, which may begin after the key."""
 

@@ -143,21 +143,6 @@ def test_each_error_gives_one_line(hops: list[dict[str, Any]], line: str) -> Non
     assert not more or "is the name of another hop" in first
 
 
-def test_hops_and_bottleneck_are_exclusive() -> None:
-    both = error_of(LOOP, bottleneck={"rate": "10mbit"})
-    assert both == (
-        "network.bottleneck: the scenario has [[network.hop]] tables; describe the bottleneck "
-        "as one of these tables"
-    )
-    for key, value in {"measured": True, "shared": False, "name": "access"}.items():
-        line = error_of(bottleneck={"rate": "10mbit", key: value})
-        assert line == f"network.bottleneck.{key}: belongs to [[network.hop]] tables; " + (
-            "leave it out if there is a single bottleneck"
-            if key == "measured"
-            else "here leave it out"
-        )
-
-
 def test_rtt_below_transmission_times_is_rejected() -> None:
     line = error_of(LOOP | {"rate": "100kbit"}, rtt="50ms")
     assert line.startswith("network.rtt: 50ms is less than the transmission times of one packet")

@@ -131,16 +131,3 @@ def test_window_units_mix_only_with_modern_stacks() -> None:
 def test_instant_loss_feedback_is_not_mixed() -> None:
     with pytest.raises(ScenarioError, match="cannot be combined with"):
         classes({}, {"stack": "max-plus-reno"}, {"stack": "linux-cubic"})
-
-
-@pytest.mark.parametrize("value", ["acurate", 1, ["accurate"]])
-def test_a_wrong_use_of_ecn_names_the_right_ones(value: object) -> None:
-    tables = {
-        "network": {"rtt": "50ms", "bottleneck": {"rate": "10mbit"}},
-        "traffic": {"kind": "bulk", "flows": 1},
-        "tcp": {"stack": "linux-cubic", "ecn": value},
-        "run": {"duration": "1s"},
-    }
-    with pytest.raises(ScenarioError) as error:
-        Scenario.from_dict(tables)
-    assert str(error.value).endswith('is not a use of ECN; use true, false or "accurate"')

@@ -3,7 +3,6 @@
 from typing import Any
 
 import pytest
-from tcpcast.errors import ScenarioError
 from tcpcast.scenario import Scenario
 from tcpcast.scenario.modern_tcp import QUIC_PRESETS
 
@@ -47,42 +46,3 @@ def test_classes_have_tcp_and_quic_on_one_link() -> None:
     assert (web.control, old.control) == ("bbr", "cubic")
     # The timeout of TCP is not inherited by QUIC.
     assert old.min_rto_s == 0.3
-
-
-@pytest.mark.parametrize(
-    ("changes", "key", "message"),
-    [
-        ({"tcp.min_rto": "1s"}, "tcp.min_rto", "quic is a stack of QUIC, which has no such rule"),
-        ({"tcp.tso": "auto"}, "tcp.tso", "has no such rule; leave the key out"),
-        (
-            {"tcp.handshake": "tcp"},
-            "tcp.handshake",
-            'use "tls13", "tls13-resumption", "tls13-0rtt"',
-        ),
-        ({"tcp.pacing": "fq"}, "tcp.pacing", 'use "internal" or "off"'),
-        ({"tcp.ack_packets": 0}, "tcp.ack_packets", "1"),
-        ({"tcp.congestion_control": "vegas"}, "tcp.congestion_control", '"cubic"'),
-        (
-            {"tcp.handshake": "tls13-0rtt", "tcp.certificate": "4kB"},
-            "tcp.certificate",
-            'requires handshake = "tls13" or "tls12"',
-        ),
-        (
-            {"tcp.stack": "linux-cubic", "tcp.ack_packets": 10},
-            "tcp.ack_packets",
-            'only stacks of QUIC have this key; use stack = "quic"',
-        ),
-        (
-            {"probes.pcap": [{"link": "bottleneck-in", "file": "in.pcap"}]},
-            "probes.pcap",
-            "captures have packets of TCP, and quic sends QUIC",
-        ),
-    ],
-)
-def test_message_names_the_key_and_the_remedy(
-    changes: dict[str, Any], key: str, message: str
-) -> None:
-    with pytest.raises(ScenarioError) as refused:
-        changed(changes)
-    assert key in str(refused.value)
-    assert message in str(refused.value)

@@ -3,7 +3,6 @@
 from typing import Any
 
 import pytest
-from tcpcast.errors import ScenarioError
 from tcpcast.scenario import PRESETS, Scenario
 
 
@@ -34,12 +33,6 @@ def test_paper_preset_changes_its_rules_only(stack: str, rules: dict[str, Any]) 
     # Only one rule changes; the others keep the values of the preset.
     changed = bulk({"tcp.stack": stack, "tcp.rules.backoff_until": "ack"}).tcp.rules
     assert changed.model_dump() == plain | rules | {"backoff_until": "ack"}
-
-
-def test_rule_in_tcp_table_names_rules_table() -> None:
-    with pytest.raises(ScenarioError) as caught:
-        bulk({"tcp.timer_restart": "send"})
-    assert str(caught.value) == 'tcp.timer_restart: unknown key; use "rules.timer_restart"'
 
 
 def test_class_overrides_a_top_level_rule() -> None:

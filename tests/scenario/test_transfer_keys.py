@@ -128,25 +128,6 @@ def test_each_error_gives_one_line(traffic: dict[str, Any], line: str) -> None:
     assert only.startswith(line)
 
 
-@pytest.mark.parametrize(
-    ("run", "lines"),
-    [
-        (
-            {"duration": "60s"},
-            ["run.duration: traffic.count sets the number of isolated transfers;"],
-        ),
-        ({"transfers": 5}, ["run.transfers: traffic.count sets the number of isolated transfers;"]),
-        ({"warmup": "20s"}, ["run.warmup: isolated transfers have no warm-up"]),
-        ({"warmup": "mser-5"}, ["run.warmup: isolated transfers have no warm-up"]),
-    ],
-)
-def test_isolated_transfers_reject_run_length(run: dict[str, Any], lines: list[str]) -> None:
-    errors = refused(tables(size="3pkt") | {"run": run})
-    assert len(errors) == len(lines)
-    for error, line in zip(errors, lines, strict=True):
-        assert error.startswith(line)
-
-
 def test_arrivals_require_run_length_and_accept_warmup() -> None:
     given = tables(size="3pkt", arrivals=ARRIVALS)
     assert refused(given | {"run": {}}) == [
