@@ -16,9 +16,9 @@ CODEL = "qdisc codel 110: parent 1:10 limit 1000p target 5.0ms interval 100.0ms 
 
 
 def flent_document() -> dict[str, Any]:
-    """Return a test of 30 s after 5 s: 20 ms idle, 50 ms loaded, and a slow start of 10 s."""
+    """Return a test of 30 s after 5 s: at least 20 ms idle, 50 ms loaded, a slow start of 10 s."""
     ping = [
-        {"seq": n, "t": 1000.0 + n / 5, "val": 20.0 if n < 5 * IDLE_S else 50.0}
+        {"seq": n, "t": 1000.0 + n / 5, "val": 20.0 + n % 3 if n < 5 * IDLE_S else 50.0}
         for n in range(5 * (IDLE_S + LOAD_S))
     ]
     raw: dict[str, Any] = {"Ping (ms) ICMP": ping}

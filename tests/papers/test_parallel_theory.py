@@ -119,6 +119,13 @@ def test_cumulative_model_equals_equation_48(share: float, b: float) -> None:
         assert exact == pytest.approx(equation_48(n, p, share * p, b), rel=1e-10), (n, p)
 
 
+def test_cap_of_47_matters_for_large_events() -> None:
+    """For events of 5 packets, the cap at 1 gives up to 3.7 times the rate of the equation."""
+    for n, p, difference in ((10, 0.05, -0.730), (100, 0.01, -0.066)):
+        printed, exact = (cumulative(n, p, 5 * p, equations=form) for form in (False, True))
+        assert float(exact / printed - 1) == pytest.approx(difference, abs=5e-4)
+
+
 def test_timeout_probability_jumps_at_window_3_in_equations_only() -> None:
     # At w = 3, (27) is 19/27 and (26) is 1, so only the equations jump. For n -> oo, p = 12/99
     # gives w = 3.
