@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
@@ -11,7 +12,7 @@ import tcpcast
 from tcpcast.engines.packet.reliability import withhold_goodput_intervals
 from tcpcast.engines.packet.size_moments import mean_drawn_size_pkts, rare_size_share_of_square_mean
 from tcpcast.quantiles import estimate_exceeded_value
-from tcpcast.scenario import OnOff
+from tcpcast.scenario import OnOff, parse_assignments
 from tcpcast.scenario.distributions import Distribution
 from tcpcast.statistics import Estimate, estimate_ratio, required_run_length, unmet_precision
 
@@ -60,12 +61,29 @@ def test_run_of_a_few_cycles_is_too_short() -> None:
     assert doubt is not None
     assert doubt.startswith("the run is too short: ")
     assert any(doubt in warning for warning in answer.warnings)
-    assert (
-        simulate_packaged("web-10mbit", run__transfers=4000)["packet"]
-        .metrics["on_time_s"]
-        .interval_warning
-        is None
-    )
+
+
+@pytest.mark.parametrize(
+    ("name", "metric", "reason", "changes"),
+    [
+        ("web-10mbit", "on_time_s", "the run is too short", {"run__transfers": 300}),
+        ("web-10mbit", "on_time_s", "too few files", {"run__transfers": 20}),
+        ("lossy-path", "loss_ratio", "the run is too short", {"run__duration": "21s"}),
+    ],
+)
+def test_advised_run_settles_the_warning(
+    name: str, metric: str, reason: str, changes: dict[str, Any]
+) -> None:
+    def warning_after(changes: dict[str, Any]) -> str:
+        metrics = simulate_packaged(name, **changes)["packet"].metrics
+        return metrics[metric].interval_warning or ""
+
+    warning = warning_after(changes)
+    assert warning.startswith(reason)
+    advice = re.search(r'run longer \((run\.\w+) = "?(\w+)"?\)', warning)
+    assert advice is not None, warning
+    longer = parse_assignments([f"{advice[1]}={advice[2]}"])
+    assert not warning_after(changes | longer).startswith(reason)
 
 
 def test_nearly_equal_timeouts_have_no_interval() -> None:

@@ -334,10 +334,7 @@ def _find_unsupported_features(scenario: Scenario) -> Iterator[NotApplicable]:
 def _find_unsupported_traffic(scenario: Scenario, group: Population) -> Iterator[NotApplicable]:
     traffic, where = group.traffic, f"class.{group.name}"
     if traffic.kind == "page":
-        yield NotApplicable(
-            "traffic.kind: engine kernel has no browser that loads pages; use engine packet, or "
-            'kind = "requests"'
-        )
+        yield NotApplicable("traffic.kind: engine kernel has no browser that loads pages")
     if group.sends == "both" and traffic.kind not in ("messages", "ping", "requests", "stream"):
         yield NotApplicable(
             f"{where}.sends: engine kernel sends files in one direction per class; use two "
@@ -360,7 +357,7 @@ def _find_unsupported_traffic(scenario: Scenario, group: Population) -> Iterator
             )
     if isinstance(traffic, Stream) and traffic.ladder is not None:
         yield NotApplicable(
-            f"{where}.traffic.ladder: engine kernel plays one quality; use rate, or engine packet"
+            f"{where}.traffic.ladder: engine kernel plays one quality, of a constant rate"
         )
     if isinstance(traffic, Messages) and traffic.ecn is not None:
         yield NotApplicable(

@@ -209,7 +209,7 @@ def _add_warnings(
         files = units.total("transfers", classes)
         enough = min_files(scenario, float(files), count_loss_indications(units, classes))
         if files < enough:
-            missing = f"too few files: {count_text(files, 'file')}, but {enough} are needed"
+            missing = _too_few_text(scenario, "files", files, "file", enough)
         else:
             missing = None
     else:
@@ -218,7 +218,7 @@ def _add_warnings(
         if has_marks or (losses == 0 and not scenario.has_random_loss):
             missing = None
         else:
-            missing = _few_events_text("loss indications", losses, "loss indication")
+            missing = _few_events_text(scenario, "loss indications", losses, "loss indication")
     if has_too_few_files(scenario, units, classes):
         estimates = {
             name: replace(e, value=math.nan) if e is not None and e.units else e
@@ -236,12 +236,14 @@ def _add_warnings(
         name: None
         if e is None
         else _add_metric_warnings(
-            name, e, units, missing or rare.get(name) or slow.get(name), warnings
+            scenario, name, e, units, missing or rare.get(name) or slow.get(name), warnings
         )
         for name, e in estimates.items()
     }
     by_batches = {
-        name: None if e is None else _add_batch_warnings(name, e, units, correlated=name in short)
+        name: None
+        if e is None
+        else _add_batch_warnings(scenario, name, e, units, correlated=name in short)
         for name, e in by_metric.items()
     }
     return replace_by_lower_bounds(scenario, snapshot, by_batches, classes)
@@ -294,14 +296,14 @@ def warn_about_goodput_quantiles(
     if lacking:
         rarest = min(min(share, 1.0 - share) for share in lacking)
         needed = max(MIN_FILES, math.ceil(MIN_EVENTS / rarest - 1e-6))
-        found = count_text(files, "file")
-        withheld = f"too few files: {found}, but {needed:,} are needed; no interval for"
+        few = _too_few_text(scenario, "files", files, "file", needed)
+        withheld = f"{few}; no interval for"
         reasons[withheld] = lacking
     short = find_correlated_metrics(estimates)
     for share, e in estimates.items():
         needed_s = MIN_TAIL_CORRELATION_TIMES * relaxation_s / min(share, 1.0 - share)
-        warning = _shorter_than_text(units, needed_s) or next(
-            _short_run_warnings_by_metric(e, correlated=share in short), None
+        warning = _shorter_than_text(scenario, units, needed_s) or next(
+            _short_run_warnings_by_metric(scenario, e, correlated=share in short), None
         )
         if share not in lacking and warning is not None:
             reasons.setdefault(f"{warning}; check the interval of", []).append(share)
@@ -316,7 +318,8 @@ def warn_about_goodput_quantiles(
     ]
 
 
-def _add_metric_warnings(
+def _add_metric_warnings(  # noqa: PLR0913, PLR0917 - the reasons, and what their texts name
+    scenario: Scenario,
     name: str,
     estimate: Estimate,
     units: BatchCounters,
@@ -333,13 +336,15 @@ def _add_metric_warnings(
         # Packets of the warm-up that are lost later count as lost, but not as sent.
         text = "the run is too short: most packets were sent during the warm-up"
         return replace(estimate, value=math.nan).with_warning(text, withheld=True)
-    reason = missing or _few_data_text_of_metric(name, estimate, units)
+    reason = missing or _few_data_text_of_metric(scenario, name, estimate, units)
     if METRICS[name].is_one_per_replication and estimate.units < MIN_REPLICATIONS:
-        reason = f"too few replications: at least {MIN_REPLICATIONS} replications are needed"
+        more = assignment_of("run.replications", MIN_REPLICATIONS)
+        reason = f"too few replications: {MIN_REPLICATIONS} are needed; use {more}"
     if reason is None and estimate.low is None:
-        reason = "all events occurred in one batch of the run"
+        why = "all events occurred in one batch of the run"
         if name in PERCENTILE_METRICS and estimate.units > 1:
-            reason = f"too few times: fewer than {MIN_EVENTS} beyond the percentile"
+            why = f"too few times: fewer than {MIN_EVENTS} beyond the percentile"
+        reason = f"{why}; {_more_events_advice(scenario)}"
     if reason is not None:
         return estimate.with_warning(reason, withheld=True)
     if METRICS[name].can_be_constant and estimate.half_width == 0.0:
@@ -364,20 +369,25 @@ def _add_metric_warnings(
 
 
 def _add_batch_warnings(
-    name: str, estimate: Estimate, units: BatchCounters, *, correlated: bool
+    scenario: Scenario, name: str, estimate: Estimate, units: BatchCounters, *, correlated: bool
 ) -> Estimate:
-    for warning in _short_run_warnings_by_metric(estimate, correlated=correlated):
+    for warning in _short_run_warnings_by_metric(scenario, estimate, correlated=correlated):
         # The batches of this metric may differ because few packets wait for a timeout.
         timeouts = units.total("timeouts") if name == "rtt_packet_mean_s" else 0.0
-        rare = _few_events_text("timeouts", timeouts, "timeout") if timeouts else None
+        rare = _few_events_text(scenario, "timeouts", timeouts, "timeout") if timeouts else None
         estimate = estimate.with_warning(rare or warning)
     return estimate
 
 
-def _few_events_text(events: str, count: float, noun: str) -> str | None:
+def _few_events_text(scenario: Scenario, events: str, count: float, noun: str) -> str | None:
     if count >= MIN_EVENTS:
         return None
-    return f"too few {events}: {count_text(count, noun)}, but {MIN_EVENTS} are needed"
+    return _too_few_text(scenario, events, count, noun, MIN_EVENTS)
+
+
+def _too_few_text(scenario: Scenario, events: str, count: float, noun: str, needed: float) -> str:
+    found = f"{count_text(count, noun)}, but {needed:,} are needed"
+    return f"too few {events}: {found}; {_more_events_advice(scenario, count / needed)}"
 
 
 def has_too_few_files(
@@ -453,10 +463,12 @@ def _rare_loss_warnings(
                 reached = count_text(snapshot.largest_queue, "packet")
             else:
                 reached = f"{snapshot.largest_queue:,} of {scenario.buffer_pkts:,.0f} packets"
-            messages[name] = f"too few losses: none, although the queue reached {reached}"
+            few = f"too few losses: none, although the queue reached {reached}"
+            messages[name] = f"{few}; {_more_events_advice(scenario)}"
         elif count < MIN_EVENTS:
             where = f"they occurred in {count} of {units.link('time_ns').size} batches of the run"
-            messages[name] = f"too few {what}: {where}, but must occur in {MIN_EVENTS} batches"
+            few = f"too few {what}: {where}, but must occur in {MIN_EVENTS} batches"
+            messages[name] = f"{few}; {_more_events_advice(scenario, count / MIN_EVENTS)}"
     return messages
 
 
@@ -486,17 +498,20 @@ def count_effective_marks(
     return units.total("marked", responding) if responding else 0.0
 
 
-def _few_data_text_of_metric(name: str, estimate: Estimate, units: BatchCounters) -> str | None:
+def _few_data_text_of_metric(
+    scenario: Scenario, name: str, estimate: Estimate, units: BatchCounters
+) -> str | None:
     """Return a message if the run has too few observations for this metric."""
     timeouts = units.total("timeout_sequences")
     losses, row = count_loss_indications(units), METRICS[name]
     is_of_timeouts = row.ratio_of[1] == TIMEOUT_SEQUENCES
     if is_of_timeouts and timeouts < MIN_EVENTS:
-        return _few_events_text("timeouts", timeouts, "timeout")
+        return _few_events_text(scenario, "timeouts", timeouts, "timeout")
     if row.ratio_of[1] == LOSS_INDICATIONS and losses < MIN_EVENTS:
-        return _few_events_text("loss indications", losses, "loss indication")
+        return _few_events_text(scenario, "loss indications", losses, "loss indication")
     if name == "timeout_share" and losses - timeouts < MIN_EVENTS:
-        return _few_events_text("fast retransmits", losses - timeouts, "fast retransmit")
+        fast = losses - timeouts
+        return _few_events_text(scenario, "fast retransmits", fast, "fast retransmit")
     if row.can_be_constant and estimate.differing_units is not None:
         if _steady_interval(estimate) is not None:
             return None
@@ -508,7 +523,9 @@ def _few_data_text_of_metric(name: str, estimate: Estimate, units: BatchCounters
             return None
         rest = f" except {estimate.differing_units}" if estimate.differing_units > 0 else ""
         found = f"all batches of the run{rest} have the same value"
-        return f"too few different values: {found}, but {MIN_EVENTS} must have another value"
+        few = f"too few different values: {found}, but {MIN_EVENTS} must have another value"
+        advice = _more_events_advice(scenario, estimate.differing_units / MIN_EVENTS)
+        return f"{few}; {advice}"
     return None
 
 
@@ -527,14 +544,17 @@ def _steady_interval(estimate: Estimate) -> tuple[float, float] | None:
     return estimate.value - half_width, estimate.value + half_width
 
 
-def _short_run_warnings_by_metric(estimate: Estimate, *, correlated: bool) -> Iterator[str]:
+def _short_run_warnings_by_metric(
+    scenario: Scenario, estimate: Estimate, *, correlated: bool
+) -> Iterator[str]:
+    advice = _more_events_advice(scenario)
     if estimate.has_few_events and estimate.value != 0.0:
-        yield f"the value is based on fewer than {MIN_EVENTS} events"
+        yield f"the value is based on fewer than {MIN_EVENTS} events; {advice}"
     if correlated:
-        yield "the run is too short: successive batches are correlated; make the run longer"
+        yield f"the run is too short: successive batches are correlated; {advice}"
     skewed = estimate.units >= MIN_UNITS and abs(estimate.skewness_term) > MAX_SKEW_CORRECTION
     if skewed and _steady_interval(estimate) is None:  # this interval covers further such batches
-        yield "the run is too short: one batch dominates the mean; make the run longer"
+        yield f"the run is too short: one batch dominates the mean; {advice}"
 
 
 def _short_run_warnings(
@@ -552,16 +572,19 @@ def _short_run_warnings(
     )
     if load is not None:
         needed_s = max(needed_s, MIN_CORRELATION_TIMES * _queue_relaxation_s(scenario, load))
-    if (lacking := _shorter_than_text(units, needed_s)) is not None:
+    if (lacking := _shorter_than_text(scenario, units, needed_s)) is not None:
         yield lacking, False
 
 
-def _shorter_than_text(units: BatchCounters, needed_s: float) -> str | None:
+def _shorter_than_text(scenario: Scenario, units: BatchCounters, needed_s: float) -> str | None:
     measured_s = units.measured_s
     if measured_s >= needed_s:
         return None
     measured, needed = (time_text(s) for s in (measured_s, needed_s))
-    return f"the run is too short: the measured time is {measured}, but {needed} are needed"
+    advice = _more_events_advice(scenario, measured_s / needed_s)
+    return (
+        f"the run is too short: the measured time is {measured}, but {needed} are needed; {advice}"
+    )
 
 
 def _mean_file_cycle_s(scenario: Scenario, units: BatchCounters, index: int) -> float:
@@ -796,17 +819,39 @@ def _drift_reason(scenario: Scenario) -> str:
 def _longer_run_advice(scenario: Scenario) -> str:
     """Return the advice to make the run longer: the present run becomes the warm-up."""
     run = scenario.run
+    if run.transfers is not None or run.duration_s is None:
+        return _more_events_advice(scenario)
+    changes = {"run.duration": RUN_LENGTH_FACTOR * run.duration_s, "run.warmup": run.duration_s}
+    longer = [assignment_of(key, format_duration(float(f"{s:.6g}"))) for key, s in changes.items()]
+    return f"run longer ({', '.join(longer)})"
+
+
+EVENTS_MARGIN = 1.5
+"""Ratio of the events expected in an advised run to those needed: random numbers vary."""
+
+
+def _more_events_advice(scenario: Scenario, share: float = 0.0) -> str:
+    """Return the advice to run longer with the present warm-up.
+
+    ``share`` is the ratio of the present events to those needed; 0 if it is unknown.
+    """
+    run = scenario.run
+    times = EVENTS_MARGIN / share if share > 0.0 else float(RUN_LENGTH_FACTOR)
     if run.transfers is not None:
-        longer = assignment_of("run.transfers", RUN_LENGTH_FACTOR * run.transfers)
-        return f"run longer ({longer})"
-    if run.duration_s is None:
-        return f"run {RUN_LENGTH_FACTOR} times as long"
-    present, longer = (
-        format_duration(float(f"{s:.6g}"))
-        for s in (run.duration_s, RUN_LENGTH_FACTOR * run.duration_s)
-    )
-    changes = {"run.duration": longer, "run.warmup": present}
-    return f"run longer ({', '.join(assignment_of(*each) for each in changes.items())})"
+        longer = assignment_of("run.transfers", _round_up(times * run.transfers))
+    elif run.duration_s is not None:
+        warmup_s = run.warmup_s or 0.0
+        seconds = warmup_s + times * (run.duration_s - warmup_s)
+        longer = assignment_of("run.duration", format_duration(float(_round_up(seconds))))
+    else:
+        return f"run {_round_up(times)} times as long"
+    return f"run longer ({longer})"
+
+
+def _round_up(value: float) -> int:
+    """Return the value with two digits, at least as large."""
+    unit: int = 10 ** max(0, math.floor(math.log10(value)) - 1)
+    return math.ceil(value / unit) * unit
 
 
 LOSSLESS_STAGE, FIRST_RECOVERY_STAGE = 0, 1
