@@ -37,10 +37,331 @@ pub enum Transmission {
 pub struct EndDeadlines {
     /// A lower bound of [`End::sender_deadline`], which is found faster.
     pub sender_lower_bound: Nanos,
-    /// Deadline of the receiver's timer: [`End::receiver_deadline`].
+    /// Deadline of the receiver's timer; [`NEVER`] if it is off.
     pub receiver: Nanos,
     /// Time at which the pacer allows the next packet, if one waits.
     pub pacer: Nanos,
+}
+
+/// What each packet needs of an end of one kind; [`End`] selects the kind once per packet.
+pub trait ConnectionEnd {
+    /// TCP of the end.
+    type Tcp;
+
+    /// A packet arrives: a segment of TCP, or a datagram of QUIC. Call [`ConnectionEnd::transmit`]
+    /// for resulting packets.
+    fn on_packet(
+        &mut self,
+        now: Nanos,
+        segment: &Segment,
+        datagram: Option<&Datagram>,
+        tcp: &Self::Tcp,
+        probe: &mut impl TcpProbe,
+    ) -> SegmentOutcome;
+
+    /// What [`ConnectionEnd::transmit`] may do.
+    fn transmission(&self) -> Transmission;
+
+    /// Sends all segments that may be sent now; `segment` is memory for them.
+    fn transmit(
+        &mut self,
+        now: Nanos,
+        tcp: &Self::Tcp,
+        segment: &mut Segment,
+        sink: &mut (impl SegmentSink + DatagramSink),
+    );
+
+    /// Whether space in a full send buffer has become free since the last call.
+    fn take_writable(&mut self) -> bool {
+        false
+    }
+
+    /// Whether all written data has been acknowledged.
+    fn is_finished(&self) -> bool;
+
+    /// Acknowledged packets; flights of TLS do not count.
+    fn acked_packets(&self) -> u64;
+
+    /// Full packets of the other end's application received in order.
+    fn packets_in_order(&self, tcp: &Self::Tcp) -> u32;
+
+    /// All deadlines.
+    fn deadlines(&self) -> EndDeadlines;
+
+    /// Deadline of the sender's timer; [`NEVER`] if it is off.
+    fn sender_deadline(&self) -> Nanos;
+}
+
+/// Evaluates `$call` for the end and its TCP, or for the end alone, with the types of their kind.
+#[macro_export]
+macro_rules! with_kind_of_end {
+    (($connection_end:expr, $rules:expr), ($end:ident, $tcp:ident) => $call:expr) => {
+        match ($connection_end, $rules) {
+            ($crate::End::Modern($end), $crate::EndTcp::Modern($tcp)) => $call,
+            ($crate::End::Quic($end), $crate::EndTcp::Modern($tcp)) => $call,
+            ($crate::End::Sender($end), $crate::EndTcp::Packets($tcp)) => $call,
+            ($crate::End::Receiver($end), $crate::EndTcp::Packets($tcp)) => $call,
+            _ => unreachable!("both ends of a connection have the same kind of TCP"),
+        }
+    };
+    ($connection_end:expr, $end:ident => $call:expr) => {
+        match $connection_end {
+            $crate::End::Modern($end) => $call,
+            $crate::End::Quic($end) => $call,
+            $crate::End::Sender($end) => $call,
+            $crate::End::Receiver($end) => $call,
+        }
+    };
+}
+
+fn transmission(may_send: bool, is_opening: bool) -> Transmission {
+    match (may_send, is_opening) {
+        (false, _) => Transmission::Nothing,
+        (true, false) => Transmission::Segments,
+        (true, true) => Transmission::Opening,
+    }
+}
+
+impl ConnectionEnd for Endpoint {
+    type Tcp = ModernTcpConfig;
+
+    #[inline(always)]
+    fn on_packet(
+        &mut self,
+        now: Nanos,
+        segment: &Segment,
+        _datagram: Option<&Datagram>,
+        tcp: &ModernTcpConfig,
+        probe: &mut impl TcpProbe,
+    ) -> SegmentOutcome {
+        self.on_segment(now, segment, tcp, probe)
+    }
+
+    #[inline(always)]
+    fn transmission(&self) -> Transmission {
+        transmission(self.may_transmit(), self.is_opening())
+    }
+
+    #[inline(always)]
+    fn transmit(
+        &mut self,
+        now: Nanos,
+        tcp: &ModernTcpConfig,
+        segment: &mut Segment,
+        sink: &mut (impl SegmentSink + DatagramSink),
+    ) {
+        self.transmit(now, tcp, segment, sink);
+    }
+
+    fn take_writable(&mut self) -> bool {
+        self.take_writable()
+    }
+
+    #[inline(always)]
+    fn is_finished(&self) -> bool {
+        self.is_finished()
+    }
+
+    fn acked_packets(&self) -> u64 {
+        self.acked_packets()
+    }
+
+    fn packets_in_order(&self, tcp: &ModernTcpConfig) -> u32 {
+        self.packets_in_order(tcp)
+    }
+
+    #[inline(always)]
+    fn deadlines(&self) -> EndDeadlines {
+        let connection = self.connection();
+        EndDeadlines {
+            sender_lower_bound: connection.sender_deadline_lower_bound(),
+            receiver: connection.receiver().deadline(),
+            pacer: connection.sender().next_paced_time(),
+        }
+    }
+
+    #[inline(always)]
+    fn sender_deadline(&self) -> Nanos {
+        self.connection().sender_deadline()
+    }
+}
+
+impl ConnectionEnd for QuicEndpoint {
+    type Tcp = ModernTcpConfig;
+
+    #[inline(always)]
+    fn on_packet(
+        &mut self,
+        now: Nanos,
+        segment: &Segment,
+        datagram: Option<&Datagram>,
+        tcp: &ModernTcpConfig,
+        probe: &mut impl TcpProbe,
+    ) -> SegmentOutcome {
+        datagram.map_or_else(SegmentOutcome::default, |datagram| {
+            let is_marked = segment.ecn == EcnCodepoint::Marked;
+            self.on_datagram(now, datagram, is_marked, tcp, probe)
+        })
+    }
+
+    #[inline(always)]
+    fn transmission(&self) -> Transmission {
+        transmission(self.may_transmit(), self.is_opening())
+    }
+
+    #[inline(always)]
+    fn transmit(
+        &mut self,
+        now: Nanos,
+        _tcp: &ModernTcpConfig,
+        _segment: &mut Segment,
+        sink: &mut (impl SegmentSink + DatagramSink),
+    ) {
+        self.transmit(now, sink);
+    }
+
+    fn take_writable(&mut self) -> bool {
+        self.take_writable()
+    }
+
+    #[inline(always)]
+    fn is_finished(&self) -> bool {
+        self.is_finished()
+    }
+
+    fn acked_packets(&self) -> u64 {
+        self.acked_packets()
+    }
+
+    fn packets_in_order(&self, tcp: &ModernTcpConfig) -> u32 {
+        let packets = self.received_bytes() / u64::from(tcp.stack.mss);
+        u32::try_from(packets).unwrap_or(u32::MAX)
+    }
+
+    #[inline(always)]
+    fn deadlines(&self) -> EndDeadlines {
+        EndDeadlines {
+            sender_lower_bound: self.sender_deadline(),
+            receiver: self.ack_deadline(),
+            pacer: self.next_paced_time(),
+        }
+    }
+
+    #[inline(always)]
+    fn sender_deadline(&self) -> Nanos {
+        self.sender_deadline()
+    }
+}
+
+impl ConnectionEnd for PacketSender {
+    type Tcp = PacketTcp;
+
+    #[inline(always)]
+    fn on_packet(
+        &mut self,
+        now: Nanos,
+        segment: &Segment,
+        _datagram: Option<&Datagram>,
+        tcp: &PacketTcp,
+        probe: &mut impl TcpProbe,
+    ) -> SegmentOutcome {
+        self.on_ack(now, segment, &tcp.rules, probe);
+        SegmentOutcome::default()
+    }
+
+    #[inline(always)]
+    fn transmission(&self) -> Transmission {
+        transmission(self.may_transmit(), false)
+    }
+
+    #[inline(always)]
+    fn transmit(
+        &mut self,
+        now: Nanos,
+        tcp: &PacketTcp,
+        segment: &mut Segment,
+        sink: &mut (impl SegmentSink + DatagramSink),
+    ) {
+        self.transmit(now, tcp.packet_bytes, segment, sink);
+    }
+
+    #[inline(always)]
+    fn is_finished(&self) -> bool {
+        self.is_finished()
+    }
+
+    fn acked_packets(&self) -> u64 {
+        self.acked_packets()
+    }
+
+    fn packets_in_order(&self, _tcp: &PacketTcp) -> u32 {
+        0
+    }
+
+    #[inline(always)]
+    fn deadlines(&self) -> EndDeadlines {
+        EndDeadlines { sender_lower_bound: self.deadline(), receiver: NEVER, pacer: NEVER }
+    }
+
+    #[inline(always)]
+    fn sender_deadline(&self) -> Nanos {
+        self.deadline()
+    }
+}
+
+impl ConnectionEnd for PacketReceiver {
+    type Tcp = PacketTcp;
+
+    #[inline(always)]
+    fn on_packet(
+        &mut self,
+        now: Nanos,
+        segment: &Segment,
+        _datagram: Option<&Datagram>,
+        tcp: &PacketTcp,
+        _probe: &mut impl TcpProbe,
+    ) -> SegmentOutcome {
+        SegmentOutcome { has_new_data: self.on_data(now, segment, &tcp.rules), opened: false }
+    }
+
+    #[inline(always)]
+    fn transmission(&self) -> Transmission {
+        transmission(self.may_transmit(), false)
+    }
+
+    #[inline(always)]
+    fn transmit(
+        &mut self,
+        _now: Nanos,
+        tcp: &PacketTcp,
+        segment: &mut Segment,
+        sink: &mut (impl SegmentSink + DatagramSink),
+    ) {
+        self.transmit(&tcp.rules, segment, sink);
+    }
+
+    #[inline(always)]
+    fn is_finished(&self) -> bool {
+        true
+    }
+
+    fn acked_packets(&self) -> u64 {
+        0
+    }
+
+    fn packets_in_order(&self, _tcp: &PacketTcp) -> u32 {
+        self.packets_in_order()
+    }
+
+    #[inline(always)]
+    fn deadlines(&self) -> EndDeadlines {
+        EndDeadlines { sender_lower_bound: NEVER, receiver: self.deadline(), pacer: NEVER }
+    }
+
+    #[inline(always)]
+    fn sender_deadline(&self) -> Nanos {
+        NEVER
+    }
 }
 
 /// One end of a connection. Both ends have the same kind of TCP.
@@ -133,15 +454,6 @@ impl End {
         }
     }
 
-    /// Whether space in a full send buffer has become free since the last call.
-    pub fn take_writable(&mut self) -> bool {
-        match self {
-            Self::Modern(end) => end.take_writable(),
-            Self::Quic(end) => end.take_writable(),
-            Self::Sender(_) | Self::Receiver(_) => false,
-        }
-    }
-
     /// The application reads up to `max` bytes; returns how many. With QUIC and TCP of papers it
     /// reads all data on arrival.
     pub fn read(&mut self, now: Nanos, max: u64) -> u64 {
@@ -179,12 +491,7 @@ impl End {
     #[inline(always)]
     #[must_use]
     pub fn is_finished(&self) -> bool {
-        match self {
-            Self::Modern(end) => end.is_finished(),
-            Self::Quic(end) => end.is_finished(),
-            Self::Sender(end) => end.is_finished(),
-            Self::Receiver(_) => true,
-        }
+        with_kind_of_end!(self, end => ConnectionEnd::is_finished(&**end))
     }
 
     /// Whether enough packet numbers are left to send `more` packets.
@@ -212,12 +519,7 @@ impl End {
     /// Acknowledged packets; flights of TLS do not count.
     #[must_use]
     pub fn acked_packets(&self) -> u64 {
-        match self {
-            Self::Modern(end) => end.acked_packets(),
-            Self::Quic(end) => end.acked_packets(),
-            Self::Sender(end) => end.acked_packets(),
-            Self::Receiver(_) => 0,
-        }
+        with_kind_of_end!(self, end => ConnectionEnd::acked_packets(&**end))
     }
 
     /// Bytes of the other end's application received in order.
@@ -253,52 +555,6 @@ impl End {
         }
     }
 
-    /// Full packets of the other end's application received in order.
-    #[must_use]
-    pub fn packets_in_order(&self, tcp: &EndTcp) -> u32 {
-        match (self, tcp) {
-            (Self::Modern(end), EndTcp::Modern(tcp)) => end.packets_in_order(tcp),
-            (Self::Quic(end), EndTcp::Modern(tcp)) => {
-                let packets = end.received_bytes() / u64::from(tcp.stack.mss);
-                u32::try_from(packets).unwrap_or(u32::MAX)
-            }
-            (Self::Receiver(end), _) => end.packets_in_order(),
-            _ => 0,
-        }
-    }
-
-    /// A packet arrives: a segment of TCP, or a datagram of QUIC. Call [`End::transmit`] for
-    /// resulting packets.
-    #[inline(always)]
-    pub fn on_packet(
-        &mut self,
-        now: Nanos,
-        segment: &Segment,
-        datagram: Option<&Datagram>,
-        tcp: &EndTcp,
-        probe: &mut impl TcpProbe,
-    ) -> SegmentOutcome {
-        match (self, tcp) {
-            (Self::Modern(end), EndTcp::Modern(tcp)) => end.on_segment(now, segment, tcp, probe),
-            (Self::Quic(end), EndTcp::Modern(tcp)) => match datagram {
-                Some(datagram) => {
-                    let is_marked = segment.ecn == EcnCodepoint::Marked;
-                    end.on_datagram(now, datagram, is_marked, tcp, probe)
-                }
-                None => SegmentOutcome::default(),
-            },
-            (Self::Sender(end), EndTcp::Packets(tcp)) => {
-                end.on_ack(now, segment, &tcp.rules, probe);
-                SegmentOutcome::default()
-            }
-            (Self::Receiver(end), EndTcp::Packets(tcp)) => SegmentOutcome {
-                has_new_data: end.on_data(now, segment, &tcp.rules),
-                opened: false,
-            },
-            _ => SegmentOutcome::default(),
-        }
-    }
-
     /// The network lost packet `number` that this end sent. An end with instantaneous loss feedback
     /// reacts to it at `due`.
     pub fn add_loss(&mut self, due: Nanos, number: u32) {
@@ -307,7 +563,7 @@ impl End {
         }
     }
 
-    /// A timer expired: call [`End::transmit`] for resulting segments.
+    /// A timer expired: call [`ConnectionEnd::transmit`] for resulting segments.
     pub fn on_timer(&mut self, now: Nanos, tcp: &EndTcp, probe: &mut impl TcpProbe) {
         match (self, tcp) {
             (Self::Modern(end), _) => end.on_timer(now, probe),
@@ -318,84 +574,17 @@ impl End {
         }
     }
 
-    /// What [`End::transmit`] may do.
-    #[inline(always)]
-    #[must_use]
-    pub fn transmission(&self) -> Transmission {
-        let (may_send, is_opening) = match self {
-            Self::Modern(end) => (end.may_transmit(), end.is_opening()),
-            Self::Quic(end) => (end.may_transmit(), end.is_opening()),
-            Self::Sender(end) => (end.may_transmit(), false),
-            Self::Receiver(end) => (end.may_transmit(), false),
-        };
-        match (may_send, is_opening) {
-            (false, _) => Transmission::Nothing,
-            (true, false) => Transmission::Segments,
-            (true, true) => Transmission::Opening,
-        }
-    }
-
-    /// Sends all segments that may be sent now; `segment` is memory for them.
-    #[inline(always)]
-    pub fn transmit(
-        &mut self,
-        now: Nanos,
-        tcp: &EndTcp,
-        segment: &mut Segment,
-        sink: &mut (impl SegmentSink + DatagramSink),
-    ) {
-        match (self, tcp) {
-            (Self::Modern(end), EndTcp::Modern(tcp)) => end.transmit(now, tcp, segment, sink),
-            (Self::Quic(end), _) => end.transmit(now, sink),
-            (Self::Sender(end), EndTcp::Packets(tcp)) => {
-                end.transmit(now, tcp.packet_bytes, segment, sink);
-            }
-            (Self::Receiver(end), EndTcp::Packets(tcp)) => end.transmit(&tcp.rules, segment, sink),
-            _ => (),
-        }
-    }
-
     /// Deadline of the sender's timer; [`NEVER`] if it is off.
     #[inline(always)]
     #[must_use]
     pub fn sender_deadline(&self) -> Nanos {
-        match self {
-            Self::Modern(end) => end.connection().sender_deadline(),
-            Self::Quic(end) => end.sender_deadline(),
-            Self::Sender(end) => end.deadline(),
-            Self::Receiver(_) => NEVER,
-        }
+        with_kind_of_end!(self, end => ConnectionEnd::sender_deadline(&**end))
     }
 
     /// All deadlines.
     #[inline(always)]
     #[must_use]
     pub fn deadlines(&self) -> EndDeadlines {
-        let (sender, receiver, pacer) = match self {
-            Self::Modern(end) => {
-                let connection = end.connection();
-                (
-                    connection.sender_deadline_lower_bound(),
-                    connection.receiver().deadline(),
-                    connection.sender().next_paced_time(),
-                )
-            }
-            Self::Quic(end) => (end.sender_deadline(), end.ack_deadline(), end.next_paced_time()),
-            Self::Sender(end) => (end.deadline(), NEVER, NEVER),
-            Self::Receiver(end) => (NEVER, end.deadline(), NEVER),
-        };
-        EndDeadlines { sender_lower_bound: sender, receiver, pacer }
-    }
-
-    /// Deadline of the receiver's timer; [`NEVER`] if it is off.
-    #[inline(always)]
-    #[must_use]
-    pub fn receiver_deadline(&self) -> Nanos {
-        match self {
-            Self::Modern(end) => end.connection().receiver().deadline(),
-            Self::Quic(end) => end.ack_deadline(),
-            Self::Sender(_) => NEVER,
-            Self::Receiver(end) => end.deadline(),
-        }
+        with_kind_of_end!(self, end => ConnectionEnd::deadlines(&**end))
     }
 }

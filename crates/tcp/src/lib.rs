@@ -15,7 +15,7 @@ mod tcp_event;
 
 pub use classic::{ArrivalResult, PacketsToSend, Receiver, RtoEstimator, Sender, cc};
 pub use connection_ends::{IdleTime, SendingEnd};
-pub use end::{End, EndDeadlines, EndTcp, Transmission};
+pub use end::{ConnectionEnd, End, EndDeadlines, EndTcp, Transmission};
 pub use file_size::FileSize;
 pub use instant::{InstantFeedbackSender, InstantLossRules, WindowGrowthCondition};
 pub use packet_ends::{PacketReceiver, PacketSender, PacketTcp};

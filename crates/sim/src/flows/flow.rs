@@ -23,7 +23,12 @@ pub(crate) struct FlowEnd {
     pub endpoint: Option<End>,
     /// Connection of the flow to which the endpoint belongs.
     pub connection: u32,
-    /// Earliest scheduled check of the sender's timer, of the receiver's timer, and of the pacer.
+    pub checks: ScheduledChecks,
+}
+
+/// Earliest scheduled check of the timer of a sender, of the timer of a receiver, and of a pacer.
+#[derive(Debug)]
+pub(crate) struct ScheduledChecks {
     pub timer: Nanos,
     pub ack_timer: Nanos,
     pub pacing: Nanos,
@@ -31,7 +36,8 @@ pub(crate) struct FlowEnd {
 
 impl FlowEnd {
     fn new() -> Self {
-        Self { endpoint: None, connection: 0, timer: NEVER, ack_timer: NEVER, pacing: NEVER }
+        let checks = ScheduledChecks { timer: NEVER, ack_timer: NEVER, pacing: NEVER };
+        Self { endpoint: None, connection: 0, checks }
     }
 }
 

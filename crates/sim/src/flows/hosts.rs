@@ -1,7 +1,7 @@
 //! Hosts: deliveries to the ends of connections, segments that they send, and their timers.
 
 use super::config::FlowTraffic;
-use super::flow::{DeliveredStatistics, Flow, FlowClass, FlowEnd, ROLES};
+use super::flow::{DeliveredStatistics, Flow, FlowClass, FlowEnd, ROLES, ScheduledChecks};
 use super::parcel::{CLIENT, NOT_WANTED, Parcel, ParcelContent, ecn_of};
 use super::wire::{DroppedParcel, Wire, other_end};
 use super::{FlowSimulation, FlowTimer, Timers};
@@ -9,12 +9,15 @@ use crate::clock::{NEVER, Nanos};
 use crate::packet::{Packet as NumberedPacket, PacketKind};
 use crate::probe::{Probes, SenderListener, SourceRecord};
 use crate::random::RandomSource;
+use crate::round_loss::RoundLoss;
 use tcpcast_link::{Ecn, Packet};
 use tcpcast_net::{DropCause, Network, RouteId};
 use tcpcast_tcp::modern::cc::path_model::BbrState;
 use tcpcast_tcp::modern::{Segment, SegmentOutcome, SegmentSink};
 use tcpcast_tcp::quic::{Datagram, DatagramSink};
-use tcpcast_tcp::{End, EndDeadlines, EndTcp, TcpEvent, TcpProbe, Transmission};
+use tcpcast_tcp::{
+    ConnectionEnd, End, EndDeadlines, EndTcp, TcpEvent, TcpProbe, Transmission, with_kind_of_end,
+};
 
 /// Sends the segments of an end, and reports its events.
 pub(super) struct FlowSink<'a> {
@@ -170,7 +173,7 @@ pub(super) fn flow_number(flow: u32, from: usize) -> u32 {
     flow | if from == CLIENT { 1 << 31 } else { 0 }
 }
 
-/// What an end needs to send.
+/// What any end needs to send.
 struct Sending<'a> {
     network: &'a mut Network<u32>,
     wire: &'a mut Wire,
@@ -179,19 +182,30 @@ struct Sending<'a> {
     now: Nanos,
 }
 
+/// The end that sends.
+struct SendingEnd<'a> {
+    class: &'a FlowClass,
+    record: &'a mut SourceRecord,
+    checks: &'a mut ScheduledChecks,
+    flow: usize,
+    end: usize,
+    connection: u32,
+    route: RouteId,
+}
+
 impl Sending<'_> {
     /// Sends all segments that an end may send now, and sets its timers. Returns whether the send
     /// buffer has space for which the application waits.
     #[inline(always)]
-    fn transmit(&mut self, state: &mut Flow, class: &FlowClass, flow: usize, end: usize) -> bool {
-        let FlowEnd { endpoint: Some(endpoint), connection, .. } = &mut state.ends[end] else {
-            return false;
-        };
-        let Some(tcp) = class.tcp(end) else { return false };
-        if state.stopped && !endpoint.is_finished() {
-            return false;
-        }
+    fn transmit<E: ConnectionEnd>(
+        &mut self,
+        from: SendingEnd<'_>,
+        endpoint: &mut E,
+        tcp: &E::Tcp,
+    ) -> bool {
+        let SendingEnd { class, record, checks, flow, end, connection, route } = from;
         let mut is_writable = false;
+        let number = record.class();
         let transmission = endpoint.transmission();
         if transmission != Transmission::Nothing {
             let prepares = class.has_loss_feedback
@@ -201,13 +215,13 @@ impl Sending<'_> {
             let sink = &mut FlowSink {
                 network: self.network,
                 wire: self.wire,
-                record: &mut state.record,
+                record,
                 class,
                 now: self.now,
                 flow: flow as u32,
-                connection: *connection,
+                connection,
                 end,
-                route: state.routes[end],
+                route,
                 is_opening: transmission == Transmission::Opening,
                 sends_data: class.sends[end],
                 is_delayed: class.delays[other_end(end)],
@@ -220,9 +234,47 @@ impl Sending<'_> {
             }
             is_writable = class.waits_for_space && endpoint.take_writable();
         }
-        let class = state.record.class();
-        state.ends[end].set_timers(self.timers, flow, end, self.wire, class);
+        checks.set_timers(endpoint, self.timers, flow, end, self.wire, number);
         is_writable
+    }
+}
+
+/// A segment that reaches an end.
+struct Delivery<'a> {
+    now: Nanos,
+    class: &'a FlowClass,
+    parcel: &'a Parcel,
+    datagram: Option<&'a Datagram>,
+}
+
+impl Delivery<'_> {
+    /// Passes the segment to its end, and counts it.
+    #[inline(always)]
+    fn pass_to<E: ConnectionEnd>(
+        self,
+        endpoint: &mut E,
+        tcp: &E::Tcp,
+        record: &mut SourceRecord,
+        probes: &mut Probes,
+        round_losses: &mut Option<Box<RoundLoss>>,
+    ) -> SegmentOutcome {
+        let Self { now, class, parcel, datagram } = self;
+        let listener = &mut SenderListener::new(probes, record, parcel.flow);
+        let outcome = endpoint.on_packet(now, &parcel.segment, datagram, tcp, listener);
+        if parcel.counts {
+            let delivered = DeliveredPacket { now, class, endpoint, tcp };
+            if parcel.packets == 1 {
+                delivered.count(probes, record, parcel, outcome.has_new_data);
+            } else {
+                for part in parcel.split(class.payload_bytes) {
+                    delivered.count(probes, record, &part, outcome.has_new_data);
+                }
+            }
+        } else if let (true, Some(losses)) = (class.sends[usize::from(parcel.to)], round_losses) {
+            let next = endpoint.acked_packets() as u32 + 1;
+            losses.on_acknowledged(parcel.flow, parcel.connection, next);
+        }
+        outcome
     }
 }
 
@@ -275,34 +327,35 @@ impl FlowSimulation {
             let parcel = *parcel;
             return self.process_parts(&parcel, payload);
         }
-        let listener = &mut SenderListener::new(probes, &mut state.record, parcel.flow);
-        let outcome = endpoint.on_packet(*now, &parcel.segment, datagram, tcp, listener);
-        let has_new_data = outcome.has_new_data;
-        if parcel.counts {
-            let delivered = DeliveredPacket { now: *now, class, endpoint, tcp };
-            if parcel.packets == 1 {
-                delivered.count(probes, &mut state.record, parcel, has_new_data);
+        let connection = end.connection;
+        let Flow { record, routes, size, wanted, .. } = state;
+        let delivery = Delivery { now: *now, class, parcel, datagram };
+        let mut is_writable = false;
+        let for_application = with_kind_of_end!((endpoint, tcp), (endpoint, tcp) => {
+            let endpoint = &mut **endpoint;
+            let outcome = delivery.pass_to(endpoint, tcp, record, probes, round_losses);
+            let SegmentOutcome { has_new_data, opened } = outcome;
+            // An end that opens has yet to write.
+            let is_finished = !opened
+                && *size > 0
+                && !class.is_endless()
+                && to == class.file_sender()
+                && ConnectionEnd::is_finished(endpoint);
+            let is_wanted = has_new_data && wanted[to] != NOT_WANTED;
+            if !(opened || is_wanted || (is_finished && !has_new_data)) {
+                let checks = &mut end.checks;
+                let route = routes[to];
+                let from = SendingEnd { class, record, checks, flow, end: to, connection, route };
+                let sending = &mut Sending { network, wire, timers, segment, now: *now };
+                is_writable = sending.transmit(from, endpoint, tcp);
+                None
             } else {
-                for part in parcel.split(class.payload_bytes) {
-                    delivered.count(probes, &mut state.record, &part, has_new_data);
-                }
+                Some((outcome, is_finished))
             }
-        } else if let (true, Some(losses)) = (class.sends[to], round_losses) {
-            let next = endpoint.acked_packets() as u32 + 1;
-            losses.on_acknowledged(flow as u32, parcel.connection, next);
-        }
-        // An end that opens has yet to write.
-        let is_finished = !outcome.opened
-            && state.size > 0
-            && !class.is_endless()
-            && to == class.file_sender()
-            && endpoint.is_finished();
-        let is_wanted = has_new_data && state.wanted[to] != NOT_WANTED;
-        if outcome.opened || is_wanted || (is_finished && !has_new_data) {
-            return self.pass_to_application(flow, to, outcome, is_finished);
-        }
-        let sending = &mut Sending { network, wire, timers, segment, now: *now };
-        if sending.transmit(state, class, flow, to) {
+        });
+        if let Some((outcome, is_finished)) = for_application {
+            self.pass_to_application(flow, to, outcome, is_finished);
+        } else if is_writable {
             self.on_writable(flow, to);
         }
     }
@@ -353,10 +406,22 @@ impl FlowSimulation {
     #[inline(never)]
     pub(super) fn transmit(&mut self, flow: usize, end: usize) {
         let Self { network, wire, flows, classes, timers, segment, now, .. } = self;
-        let state = &mut flows[flow];
-        let class = &classes[state.record.class()];
+        let Flow { record, ends, routes, stopped, .. } = &mut flows[flow];
+        let class = &classes[record.class()];
+        let FlowEnd { endpoint: Some(endpoint), connection, checks } = &mut ends[end] else {
+            return;
+        };
+        let Some(tcp) = class.tcp(end) else { return };
+        if *stopped && !endpoint.is_finished() {
+            return;
+        }
+        let (connection, route) = (*connection, routes[end]);
+        let from = SendingEnd { class, record, checks, flow, end, connection, route };
         let sending = &mut Sending { network, wire, timers, segment, now: *now };
-        if sending.transmit(state, class, flow, end) {
+        let is_writable = with_kind_of_end!((endpoint, tcp), (endpoint, tcp) => {
+            sending.transmit(from, &mut **endpoint, tcp)
+        });
+        if is_writable {
             self.on_writable(flow, end);
         }
     }
@@ -414,10 +479,11 @@ impl FlowSimulation {
             time => time,
         };
         let due = at + if at <= parcel.sent_at { later } else { 0 };
-        if let Some(endpoint) = &mut state.ends[end].endpoint {
-            endpoint.add_loss(due, parcel.number);
-        }
-        state.ends[end].set_timers(&mut self.timers, flow, end, &self.wire, class);
+        let FlowEnd { endpoint: Some(endpoint), checks, .. } = &mut state.ends[end] else { return };
+        endpoint.add_loss(due, parcel.number);
+        with_kind_of_end!(endpoint, endpoint => {
+            checks.set_timers(&**endpoint, &mut self.timers, flow, end, &self.wire, class);
+        });
     }
 
     /// Processes the first timer.
@@ -442,11 +508,11 @@ impl FlowSimulation {
     fn on_sender_timer(&mut self, flow: usize, end: usize) {
         let now = self.now;
         let state = &mut self.flows[flow];
-        let FlowEnd { endpoint: Some(endpoint), timer, .. } = &mut state.ends[end] else { return };
-        if *timer != now {
+        let FlowEnd { endpoint: Some(endpoint), checks, .. } = &mut state.ends[end] else { return };
+        if checks.timer != now {
             return;
         }
-        *timer = NEVER;
+        checks.timer = NEVER;
         // Usually the timer has been postponed since the event was scheduled.
         let mut expires = endpoint.deadlines().sender_lower_bound;
         if expires <= now {
@@ -454,7 +520,7 @@ impl FlowSimulation {
         }
         if expires > now {
             if expires < NEVER {
-                *timer = expires;
+                checks.timer = expires;
                 self.timers.set(FlowTimer::Sender, flow, end, expires);
             }
             return;
@@ -465,17 +531,15 @@ impl FlowSimulation {
     fn on_receiver_timer(&mut self, flow: usize, end: usize) {
         let now = self.now;
         let state = &mut self.flows[flow];
-        let FlowEnd { endpoint: Some(endpoint), ack_timer, .. } = &mut state.ends[end] else {
-            return;
-        };
-        if *ack_timer != now {
+        let FlowEnd { endpoint: Some(endpoint), checks, .. } = &mut state.ends[end] else { return };
+        if checks.ack_timer != now {
             return;
         }
-        *ack_timer = NEVER;
-        let expires = endpoint.receiver_deadline();
+        checks.ack_timer = NEVER;
+        let expires = endpoint.deadlines().receiver;
         if expires > now {
             if expires < NEVER {
-                *ack_timer = expires;
+                checks.ack_timer = expires;
                 self.timers.set(FlowTimer::Receiver, flow, end, expires);
             }
             return;
@@ -497,7 +561,7 @@ impl FlowSimulation {
     }
 
     fn on_pacing_timer(&mut self, flow: usize, end: usize) {
-        let pacing = &mut self.flows[flow].ends[end].pacing;
+        let pacing = &mut self.flows[flow].ends[end].checks.pacing;
         if *pacing == self.now {
             *pacing = NEVER;
             self.transmit(flow, end);
@@ -551,14 +615,14 @@ impl FlowSimulation {
 }
 
 /// What counts a data packet that has reached its receiver.
-struct DeliveredPacket<'a> {
+struct DeliveredPacket<'a, E: ConnectionEnd> {
     now: Nanos,
     class: &'a FlowClass,
-    endpoint: &'a End,
-    tcp: &'a EndTcp,
+    endpoint: &'a E,
+    tcp: &'a E::Tcp,
 }
 
-impl DeliveredPacket<'_> {
+impl<E: ConnectionEnd> DeliveredPacket<'_, E> {
     /// Counts a packet; `is_new` if its data is new.
     #[inline(always)]
     fn count(&self, probes: &mut Probes, record: &mut SourceRecord, parcel: &Parcel, is_new: bool) {
@@ -609,18 +673,20 @@ impl FlowEnd {
             none => *none = Some(End::start(now, ROLES[end], seed, tcp)),
         }
     }
+}
 
-    /// Schedules checks of the timers of the end that are due earlier than the scheduled ones.
+impl ScheduledChecks {
+    /// Schedules checks of the timers of an end that are due earlier than the scheduled ones.
     #[inline(always)]
     fn set_timers(
         &mut self,
+        endpoint: &impl ConnectionEnd,
         timers: &mut Timers,
         flow: usize,
         end: usize,
         wire: &Wire,
         class: usize,
     ) {
-        let Some(endpoint) = &self.endpoint else { return };
         let EndDeadlines { sender_lower_bound, receiver, pacer } = endpoint.deadlines();
         if sender_lower_bound < self.timer {
             let due = endpoint.sender_deadline();
