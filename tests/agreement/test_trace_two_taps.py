@@ -1,4 +1,4 @@
-"""Two captures of one simulation, before and after the bottleneck, give the simulator's drops."""
+"""Two captures of one simulation, around the bottleneck or at both ends, give drops and RTTs."""
 
 import struct
 from collections.abc import Callable, Iterable
@@ -300,3 +300,36 @@ def test_error_of_the_second_capture_names_it(taps: Any) -> None:
         tcpcast.trace(taps("sender"), after="nowhere.pcap")
     with pytest.raises(CaptureError, match="<bytes>"):
         tcpcast.trace(taps("sender"), after=b"this is no capture at all")
+
+
+RTT_NS = 60_000_000
+PATHS: dict[str, dict[str, Any]] = {
+    "a queue": {},
+    "random loss": {"rate": "20mbit", "loss": "3%"},
+    "both": {"loss": "2%"},
+}
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_receiver_tap_gives_a_lower_estimate(path: str, tmp_path: Path) -> None:
+    taps = ("sender", "receiver")
+    bottleneck = {"rate": "4mbit", "buffer": "20pkt", **PATHS[path]}
+    question = tcpcast.Scenario.from_dict(
+        {
+            "network": {"rtt": f"{RTT_NS}ns", "bottleneck": bottleneck},
+            "traffic": {"kind": "bulk", "flows": 1},
+            "tcp": {"stack": "rfc-newreno"},
+            "run": {"duration": "60s", "warmup": "0s"},
+            "probes": {"pcap": [{"link": t, "file": str(tmp_path / t)} for t in taps]},
+        }
+    )
+    tcpcast.run(question, ["packet"])
+    near, far = (tcpcast.trace(tmp_path / tap).connections for tap in taps)
+    assert [near["tap_side"][0], far["tap_side"][0]] == ["sender", "receiver"]
+    # The handshake's packets are shorter than data on the link.
+    empty_s = near["handshake_rtt_s"][0]
+    data_s = 1500 * 8 / question.network.bottleneck.rate_bps
+    assert RTT_NS / 1e9 - data_s <= empty_s < RTT_NS / 1e9
+    assert far["handshake_rtt_s"][0] == pytest.approx(empty_s)
+    truth = near["rtt_mean_s"][0]
+    assert 0.99 * empty_s < far["rtt_mean_s"][0] < truth

@@ -1,10 +1,12 @@
-"""Without an extra, a command states what to install before it reads its input."""
+"""What to install without an extra or with a native module older than its sources."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from tcpcast.__main__ import is_native_module_stale
 
 WITHOUT = {
     "matplotlib": "trace none.pcap --plot out | pip install matplotlib",
@@ -33,3 +35,18 @@ def test_missing_package_is_named(package: str, tmp_path: Path) -> None:
     assert message in done.stderr
     assert "none" not in done.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+def test_missing_or_outdated_native_module_is_stale(tmp_path: Path) -> None:
+    package, sources = tmp_path / "python" / "tcpcast", tmp_path / "crates" / "sim" / "src"
+    package.mkdir(parents=True)
+    assert not is_native_module_stale(package)  # an installed package has no sources
+    sources.mkdir(parents=True)
+    (sources / "lib.rs").touch()
+    assert is_native_module_stale(package)
+    module = package / "_native.abi3.so"
+    module.touch()
+    os.utime(sources / "lib.rs", (1000, 1000))
+    assert not is_native_module_stale(package)
+    os.utime(module, (500, 500))
+    assert is_native_module_stale(package)

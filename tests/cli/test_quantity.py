@@ -10,6 +10,7 @@ from tcpcast.report.quantity import (
     interval_text,
     metric_label,
     scale_for_metric,
+    scale_for_unit,
     value_text,
 )
 from tcpcast.report.summary import describe_scenario
@@ -97,6 +98,7 @@ def test_metrics_have_distinct_labels() -> None:
 
 
 def test_amounts_have_readable_units() -> None:
+    assert scale_for_unit("bit/s", 1e6).text(1_234_567) == "1.235 Mbit/s"
     assert amount_text(10e6, "bit/s") == "10 Mbit/s"
     assert amount_text(0.05, "s") == "50 ms"
     assert amount_text(float("inf"), "bit/s") == "unlimited"

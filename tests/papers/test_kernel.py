@@ -1,4 +1,4 @@
-"""Measurements of the kernel: parsing, agreement, and output of a reproduction."""
+"""Measurements of the kernel: parsing, agreement, networks, and output of a reproduction."""
 
 import csv
 import io
@@ -10,11 +10,13 @@ from pathlib import Path
 import pytest
 from tcpcast.answer import Answer, Metric
 from tcpcast.cli import main
+from tcpcast.engines.kernel.config import raise_if_unsupported
 from tcpcast.errors import ScenarioError
 from tcpcast.scenario import Scenario
 from tcpcast_papers.kernel import agreement, cells, comparison
 from tcpcast_papers.kernel import sections as kernel_sections
 from tcpcast_papers.kernel.cells import Cell, FlowGroup, Measured
+from tcpcast_papers.kernel.networks import CELLS, NETWORKS
 from tcpcast_papers.kernel.runs import QUICK, CellJob, CellResult, KernelRuns, SampleSizes
 from tcpcast_papers.kernel.scenarios import scenario_tables
 
@@ -249,3 +251,18 @@ def test_headline_has_median_errors_and_the_measured_range() -> None:
         "RTTs of 10 to 50 ms, random loss up to 2 % and up to 1 flows."
     )
     assert kernel_sections.headline([]) == ""
+
+
+@pytest.mark.parametrize("name", CELLS)
+def test_cell_can_be_simulated_and_measured(name: str) -> None:
+    scenario = Scenario.from_dict(CELLS[name].tables)
+    raise_if_unsupported(scenario)
+    assert scenario.run.duration_s
+
+
+def test_every_quantity_of_a_measured_cell_has_a_value() -> None:
+    cells = {cell.label[0]: cell for cell in NETWORKS.read(())}
+    assert cells.keys() <= CELLS.keys()
+    for name, cell in cells.items():
+        assert [v.quantity for v in cell.values] == [q.name for q in CELLS[name].quantities]
+        assert all(value.measured > 0 for value in cell.values)

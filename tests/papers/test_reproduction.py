@@ -42,6 +42,7 @@ def row(text: str, own: float | None, tolerance: Tolerance | None, **more: Any) 
         ("547.8", 547.849, PRINTED_DIGITS, Verdict.AGREES),
         ("547.8", 547.851, PRINTED_DIGITS, Verdict.DIFFERS),
         ("5.13", 5.125, PRINTED_DIGITS, Verdict.AGREES),
+        ("0.4", 0.3, Tolerance(absolute=0.1), Verdict.AGREES),  # 0.4 - 0.1 is above 0.3
         ("100", 101, ONE_PERCENT, Verdict.AGREES),
         ("100", 101.1, ONE_PERCENT, Verdict.DIFFERS),
         ("0.004", 0.3, Tolerance(relative=0.08, absolute=0.3), Verdict.AGREES),
