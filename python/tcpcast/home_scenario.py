@@ -72,7 +72,7 @@ HOME_OPTIONS = {
         Option(
             "buffer",
             "SIZE",
-            "Buffer of the line in each direction; default what it sends in 250 ms.",
+            "Buffer of the line in each direction; default: as much as the line sends in 250 ms.",
             keys=(f"link.{DOWN}.buffer",),
             example="250pkt",
             form_field=FormField("Buffer"),

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from tcpcast.report.document import Part
 
 FAILED_EXIT_CODE = 1
-"""Exit code if a value is outside of its zone."""
+"""Exit code if a value is outside its zone."""
 
 
 def accept(  # noqa: PLR0913 - one parameter per option

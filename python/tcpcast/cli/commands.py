@@ -525,13 +525,11 @@ LINK = Command(
         Option(
             "expect",
             "BOUND",
-            "Exit with 1 unless the program reaches it, such as 'rate >= 80% of linux-cubic' or "
-            "'delay <= 20ms'; repeatable.",
+            "Exit with 1 unless the program meets this bound, such as 'rate >= 80% of linux-cubic' "
+            "or 'delay <= 20ms'; repeatable.",
             type=list[str],
         ),
-        replace(
-            VARY, help="Run over a path for each combination: KEY=RANGE or KEY=A,B; repeatable."
-        ),
+        replace(VARY, help="Run once per combination of values: KEY=RANGE or KEY=A,B; repeatable."),
         Option(
             "out",
             "FILE",
@@ -554,10 +552,10 @@ LINK = Command(
 )
 ACCEPT = Command(
     "accept",
-    "Test a congestion control by the battery of RFC 9743.",
-    "Runs a stack, or the class of Python in a file, in about 35 simulations: alone, with random "
+    "Test a congestion control with the battery of RFC 9743.",
+    "Runs a stack, or the Python class in a file, in about 35 simulations: alone, with random "
     "loss, against other flows, with other round-trip times, ECN, AQM, a policer, and changing "
-    "rates. The file is executed. Exits with 1 if a value is outside of its zone.",
+    "rates. The file is executed. The exit code is 1 if a value is outside its zone.",
     "tcpcast accept my_control.py --against linux-bbr",
     (
         CONTEXT_OPTION,
