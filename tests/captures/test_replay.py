@@ -260,6 +260,21 @@ def test_outages_and_zero_windows_have_warnings(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("tap", ["sender", "receiver"])
+def test_slow_reader_limits_the_scenario_and_the_link_does_not(tap: str, tmp_path: Path) -> None:
+    """Regression: a link of the measured rate also limited the flow, and filled its queue."""
+    reader = {"traffic.reads": "2mbit", "traffic.flows": 1, "tcp.receiver_window": 400}
+    path = {"network.bottleneck": {"rate": "20mbit", "buffer": "100pkt"}, "run.duration": "60s"}
+    changes = reader | path | {"tcp.stack": "linux-cubic"}
+    _, original, capture = simulated(BASE, tmp_path, changes, tap)
+    written = make_replay_scenario(capture)
+    replayed = Scenario.from_dict(written.tables)
+    assert "because the receiving application limits it" in written.text
+    assert replayed.network.bottleneck.rate_bps > 5 * 2e6
+    assert rate(replayed) == pytest.approx(original["send_rate_pps"], rel=TOLERANCE)
+    assert not any("closed temporarily" in text for text in written.warnings)
+
+
 @pytest.mark.parametrize("name", WITHOUT_SCENARIO)
 def test_no_scenario_replaces_a_limit_that_it_cannot_have(name: str) -> None:
     """Regression: the scenario was a full link, or a link with ten times the rate."""

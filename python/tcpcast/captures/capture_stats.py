@@ -12,6 +12,7 @@ from tcpcast.captures.capture_tables import tables_by_name
 from tcpcast.captures.cause_rules import APPLICATION, LINK, PACING
 from tcpcast.captures.congestion_control import CUBIC
 from tcpcast.captures.groups import group_directions
+from tcpcast.captures.limit_remedies import MAX_SMALL_WINDOW_RATIO, has_slow_reader
 from tcpcast.captures.link_estimate import (
     link_bps,
     queueing_delays_at_losses_s,
@@ -23,9 +24,11 @@ from tcpcast.captures.model_rates import (
     pftk_pps,
 )
 from tcpcast.captures.models import measured_loss_ratio
+from tcpcast.captures.predicted_gain import GainPredictor
 from tcpcast.captures.sender_stack import Sender, first_timeout_s, identify_sender
 from tcpcast.captures.subject import bytes_by_limit
-from tcpcast.captures.table import rtts_to_sender
+from tcpcast.captures.table import rtts_to_sender, select_rows
+from tcpcast.captures.verdict import largest_row_limited_by
 from tcpcast.errors import CaptureError
 from tcpcast.models.pftk import LINUX_MIN_RTO_MINUS_RTT_S, unlimited_window_pkts
 from tcpcast.scenario.modern_tcp import TIMESTAMP_BYTES, get_congestion_control
@@ -135,14 +138,28 @@ class CaptureStats:
     @property
     def is_rate_explained_without_link(self) -> bool:
         """True if losses, the window or another limit than the link explain the rate."""
-        if self.is_application_limited or (
-            self._time_share(LIMITS_EXCLUDING_LINK) > 0.5 and not self._has_queueing_delay
+        if (
+            self.has_slow_reader
+            or self.is_application_limited
+            or (self._time_share(LIMITS_EXCLUDING_LINK) > 0.5 and not self._has_queueing_delay)
         ):
             return True
         return (
             self.is_rate_explained_by_window
             or self.loss_limited_pps <= MAX_EXPLAINED_RATE_RATIO * self.mean_flow_pps
         )
+
+    @property
+    def has_slow_reader(self) -> bool:
+        """True if the receiving application of most data closed the receive window."""
+        if self.limit != "receiver_window":
+            return False
+        row = select_rows(self.table, [largest_row_limited_by(self.table, self.limit)])
+        if has_slow_reader(GainPredictor.from_table(row))[0]:
+            return True
+        # The window limits the rate, but far below its largest value, so it was mostly smaller.
+        per_rtt = row["throughput_bps"][0] * row["rtt_mean_s"][0] / 8
+        return bool(per_rtt < MAX_SMALL_WINDOW_RATIO * row["window_max_bytes"][0])
 
     @property
     def is_rate_explained_by_window(self) -> bool:

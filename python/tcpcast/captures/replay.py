@@ -24,12 +24,8 @@ from tcpcast.captures.capture_stats import (
 from tcpcast.captures.cause_rules import INITIAL_WINDOW, MIN_OUTAGE_TIMEOUTS
 from tcpcast.captures.congestion_control import UNKNOWN
 from tcpcast.captures.direction_selection import describe_directions
-from tcpcast.captures.limit_remedies import (
-    MAX_PLAUSIBLE_MIN_RTO_S,
-    MAX_SMALL_WINDOW_RATIO,
-    has_slow_reader,
-)
-from tcpcast.captures.predicted_gain import GainPredictor, lossless_round_trips
+from tcpcast.captures.limit_remedies import MAX_PLAUSIBLE_MIN_RTO_S
+from tcpcast.captures.predicted_gain import lossless_round_trips
 from tcpcast.captures.quantity_text import format_percent
 from tcpcast.captures.sender_stack import first_timeout_s, min_rto_s
 from tcpcast.captures.subject import bytes_by_limit
@@ -357,7 +353,7 @@ def _traffic_entries(stats: CaptureStats) -> Iterator[Entry]:
     )
     yield Entry("traffic", "kind", "bulk", "assumes that data were always available")
     yield Entry("traffic", "flows", stats.flows, why)
-    if _has_slow_reader(stats):
+    if stats.has_slow_reader:
         read_bps = round_to_digits(8 * stats.mean_flow_pps * stats.payload_bytes)
         yield Entry(
             "traffic",
@@ -365,18 +361,6 @@ def _traffic_entries(stats: CaptureStats) -> Iterator[Entry]:
             units.format_rate(read_bps),
             "measured goodput of a flow, because the receiving application limits it",
         )
-
-
-def _has_slow_reader(stats: CaptureStats) -> bool:
-    """Return True if the receiving application of most data closed the receive window."""
-    if stats.limit != "receiver_window":
-        return False
-    row = select_rows(stats.table, [largest_row_limited_by(stats.table, stats.limit)])
-    if has_slow_reader(GainPredictor.from_table(row))[0]:
-        return True
-    # The window limits the rate, but far below its largest value, so it was mostly smaller.
-    per_rtt = row["throughput_bps"][0] * row["rtt_mean_s"][0] / 8
-    return bool(per_rtt < MAX_SMALL_WINDOW_RATIO * row["window_max_bytes"][0])
 
 
 def _writes_per_file_and_off_s(stats: CaptureStats) -> tuple[int, float]:
@@ -487,7 +471,8 @@ def _omitted_limit_warnings(stats: CaptureStats) -> Iterator[str]:
             f"{deepest} consecutive timeouts; the scenario does not include this outage"
         )
     share = stats.packet_weighted_mean("share_receiver_window")
-    if share > MIN_WARNING_SHARE and (stats.table["zero_windows"] > 0).any():
+    closed = (stats.table["zero_windows"] > 0).any()
+    if share > MIN_WARNING_SHARE and closed and not stats.has_slow_reader:
         yield (
             f"the flows were limited by the receiver window {format_percent(share)} of the time, "
             "and "
@@ -531,7 +516,7 @@ def _is_window_ample(stats: CaptureStats) -> bool:
     """Return True if the announced window was never a limit; modern receivers auto-tune it."""
     return bool(
         stats.limit != "send_buffer"
-        and not _has_slow_reader(stats)
+        and not stats.has_slow_reader
         and stats.packet_weighted_mean("w_max_pkts") * stats.payload_bytes
         >= MIN_AMPLE_WINDOW_RATIO * stats.packet_weighted_mean("flight_max_bytes")
     )
