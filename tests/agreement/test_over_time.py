@@ -110,6 +110,17 @@ def test_windows_are_shown_for_one_flow_per_class_within_the_trace() -> None:
     assert "sequences" not in simulate(scenario)[0].tables
 
 
+def test_window_of_a_stopped_flow_ends() -> None:
+    """Regression: figures drew the last window as a line until the end of the run."""
+    scenario = make_scenario(run__replications=1)
+    stop_s = 24.0
+    stopped = scenario.with_changes({"class.far.stop": f"{stop_s}s"})
+    windows = simulate(stopped)[0].tables["windows_over_time"]
+    ends = {name: windows["to_s"][windows["class"] == name].max() for name in ("near", "far")}
+    assert 0.9 * stop_s < ends["far"] <= stop_s
+    assert ends["near"] > 1.5 * stop_s
+
+
 def test_replications_of_different_lengths_are_combined() -> None:
     scenario = Scenario.from_dict(
         {

@@ -125,20 +125,21 @@ def time_series_tables(scenario: Scenario, run: _native.Simulation) -> dict[str,
         traces = run.traces()
         ends_ns = rows[0][:, 0]
         flows = select_watched_flows(scenario)[: max(MAX_CLASSES, MAX_FLOWS)]
-        class_names = np.repeat(
-            [g.name for g in scenario.populations], [g.count for g in scenario.populations]
-        )
+        groups = [group for group in scenario.populations for _ in range(group.count)]
         window_tables = []
         for flow in flows:
             of_flow = traces["window_flow"] == flow
             if of_flow.any():
                 times, window = traces["window_time_ns"][of_flow], traces["cwnd"][of_flow]
+                # A stopped flow keeps its last window, which means nothing.
                 values = _summarize_step_function(
-                    times.astype(np.float64), window.astype(np.float64), ends_ns
+                    times.astype(np.float64),
+                    window.astype(np.float64),
+                    ends_ns[ends_ns <= groups[flow].stop_s * _NS_PER_SECOND],
                 )
                 count = len(values["to_s"])
                 window_tables.append(
-                    {"class": np.full(count, class_names[flow]), "flow": np.full(count, flow)}
+                    {"class": np.full(count, groups[flow].name), "flow": np.full(count, flow)}
                     | values
                 )
         tables["windows_over_time"] = concatenate_tables(window_tables)
