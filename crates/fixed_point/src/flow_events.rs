@@ -76,7 +76,7 @@ impl FlowEventQueue {
     }
 
     pub(super) fn take_next_event(&mut self) -> Option<(Nanos, FlowEvent, u32)> {
-        let (bits, due) = self.0.pop()?;
+        let (bits, due) = self.0.pop().map(|(bits, due)| (bits, *due))?;
         let event = FLOW_EVENTS[(bits >> u32::BITS) as usize % (1 << EVENT_BITS)];
         Some((due, event, bits as u32))
     }

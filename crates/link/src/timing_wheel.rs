@@ -97,18 +97,15 @@ impl<T> Default for TimingWheel<T> {
 
 impl<T: Timed> TimingWheel<T> {
     /// Adds an item. Items of one time are sorted by `order`, below the maximum of its type.
-    #[inline]
+    #[inline(always)]
     pub fn push(&mut self, order: u64, item: &T) {
+        let index = self.store_item(order, item);
         let slot = item.time() >> SLOT_BITS;
         let ahead = slot.wrapping_sub(self.reached);
-        let index = self.unused;
-        match self.items.get_mut(index as usize) {
-            Some(unused) if (1..SLOTS as u64).contains(&ahead) && self.first_time != NEVER => {
-                self.unused = unused.next;
-                *unused = Element { item: *item, order, next: NO_INDEX };
-                self.add_to_slot(slot, index);
-            }
-            _ => self.push_slowly(order, item),
+        if (1..SLOTS as u64).contains(&ahead) && self.first_time != NEVER {
+            self.add_to_slot(slot, index);
+        } else {
+            self.insert_slowly((item.time(), order, index));
         }
     }
 
@@ -121,22 +118,21 @@ impl<T: Timed> TimingWheel<T> {
         self.filled_words |= 1 << (slot / WORD_BITS);
     }
 
-    /// Adds an item at any time.
+    /// Adds a stored item at any time.
     #[inline(never)]
-    fn push_slowly(&mut self, order: u64, item: &T) {
-        let (time, slot) = (item.time(), item.time() >> SLOT_BITS);
-        let index = self.store_element(Element { item: *item, order, next: NO_INDEX });
+    fn insert_slowly(&mut self, position: Position) {
+        let (time, _, index) = position;
+        let slot = time >> SLOT_BITS;
         if self.soon.is_empty() {
             self.reached = slot;
         }
         if slot <= self.reached && self.soon.len() < MANY {
-            let position = (time, order, index);
             let at = self.soon.partition_point(|other| *other > position);
             self.soon.insert(at, position);
         } else if slot > self.reached && slot - self.reached < SLOTS as u64 {
             self.add_to_slot(slot, index);
         } else {
-            self.late.push(Reverse((time, order, index)));
+            self.late.push(Reverse(position));
             self.late_time = self.late_time.min(time);
         }
         self.first_time = self.first_time.min(time);
@@ -149,9 +145,9 @@ impl<T: Timed> TimingWheel<T> {
         self.first_time
     }
 
-    /// Takes the first item and its order.
+    /// Takes the first item and its order. The item stays in memory until another one is added.
     #[inline]
-    pub fn pop(&mut self) -> Option<(u64, T)> {
+    pub fn pop(&mut self) -> Option<(u64, &T)> {
         let is_late = self.late_time <= self.first_time;
         let (.., index) = if is_late { self.take_first_of_both()? } else { self.soon.pop()? };
         if self.soon.is_empty() {
@@ -162,7 +158,7 @@ impl<T: Timed> TimingWheel<T> {
         let taken = &mut self.items[index as usize];
         taken.next = std::mem::replace(&mut self.unused, index);
         let order = std::mem::replace(&mut taken.order, UNUSED);
-        Some((order, taken.item))
+        Some((order, &taken.item))
     }
 
     /// Takes the first position, which may be in `late`.
@@ -186,15 +182,23 @@ impl<T: Timed> TimingWheel<T> {
         self.items.iter().filter(|element| element.order != UNUSED).map(|element| &element.item)
     }
 
-    #[inline]
-    fn store_element(&mut self, element: Element<T>) -> u32 {
+    /// Stores an item in unused memory, if there is any; returns its index.
+    #[inline(always)]
+    fn store_item(&mut self, order: u64, item: &T) -> u32 {
         let index = self.unused;
-        if let Some(unused) = self.items.get_mut(index as usize) {
-            self.unused = unused.next;
-            *unused = element;
-            return index;
+        match self.items.get_mut(index as usize) {
+            Some(unused) => {
+                self.unused = unused.next;
+                *unused = Element { item: *item, order, next: NO_INDEX };
+                index
+            }
+            None => self.store_item_at_end(order, item),
         }
-        self.items.push(element);
+    }
+
+    #[cold]
+    fn store_item_at_end(&mut self, order: u64, item: &T) -> u32 {
+        self.items.push(Element { item: *item, order, next: NO_INDEX });
         self.items.len() as u32 - 1
     }
 
@@ -268,7 +272,7 @@ mod tests {
                 for _ in 0..pops.min(sorted.len()) {
                     let (time, order) = sorted.pop_first().unwrap();
                     prop_assert_eq!(wheel.next_time(), time);
-                    prop_assert_eq!(wheel.pop(), Some((order, time)));
+                    prop_assert_eq!(wheel.pop(), Some((order, &time)));
                     now = time;
                 }
                 prop_assert_eq!(wheel.iter().count(), sorted.len());
@@ -288,14 +292,15 @@ mod tests {
                 sorted.insert((now + ahead, order));
                 if pops {
                     let (time, order) = sorted.pop_first().unwrap();
-                    prop_assert_eq!(wheel.pop(), Some((order, time)));
+                    prop_assert_eq!(wheel.pop(), Some((order, &time)));
                     now = time;
                 }
             }
             while let Some((time, order)) = sorted.pop_first() {
-                prop_assert_eq!(wheel.pop(), Some((order, time)));
+                prop_assert_eq!(wheel.pop(), Some((order, &time)));
             }
-            prop_assert_eq!((wheel.pop(), wheel.next_time()), (None, NEVER));
+            prop_assert_eq!(wheel.pop(), None);
+            prop_assert_eq!(wheel.next_time(), NEVER);
         }
     }
 

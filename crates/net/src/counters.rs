@@ -104,9 +104,9 @@ impl LinkCounters {
 /// Number of packets in the queue and in transmission, integrated over time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QueueOccupancy {
-    /// Integral, packets times ns. By Little's law, the sum of the times that packets have spent in
-    /// the queue and in transmission.
-    pub packet_nanos: u128,
+    /// Integral, packets times ns, modulo 2^64. By Little's law, the sum of the times that packets
+    /// have spent in the queue and in transmission.
+    pub packet_nanos: u64,
     until: Nanos,
 }
 
@@ -114,7 +114,8 @@ impl QueueOccupancy {
     /// Adds the interval from the end of the previous one to `until`, with `packets` packets.
     #[inline]
     pub(crate) fn add_interval(&mut self, packets: u64, until: Nanos) {
-        self.packet_nanos += u128::from(packets) * u128::from(until - self.until);
+        let added = packets.wrapping_mul(until - self.until);
+        self.packet_nanos = self.packet_nanos.wrapping_add(added);
         self.until = until;
     }
 

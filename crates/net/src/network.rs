@@ -41,8 +41,8 @@ struct Hop {
     link: u32,
     /// Counters of the class of the route on the link.
     counters: u32,
-    /// Whether a packet that arrives here leaves the link of the previous hop only now.
-    ends_link: bool,
+    /// The previous link, if a packet that arrives here leaves it only now.
+    leaves: Option<Passage>,
     /// Delay of the rest of the path, behind the last link.
     delay: Nanos,
 }
@@ -264,7 +264,7 @@ impl<T: Copy> Network<T> {
     pub fn add_route(&mut self, links: &[LinkId], delay: Nanos, class: u16, flows: u32) -> RouteId {
         let first = self.hops.len() as u32;
         let mut arrive_in_order = true;
-        let mut ends_link = false;
+        let mut leaves = None;
         for LinkId(id) in links {
             let link = &mut self.links[*id as usize];
             link.flows = link.flows.saturating_add(flows);
@@ -282,10 +282,11 @@ impl<T: Copy> Network<T> {
                 self.mark_ends_of_link(*id);
             }
             let counters = self.find_or_add_counters(*id, class);
-            self.hops.push(Hop { link: *id, counters, ends_link, delay: 0 });
-            ends_link = !is_computed;
+            let hop = Hop { link: *id, counters, leaves, delay: 0 };
+            leaves = (!is_computed).then(|| hop.passage());
+            self.hops.push(hop);
         }
-        self.hops.push(Hop { link: HOST, counters: 0, ends_link, delay });
+        self.hops.push(Hop { link: HOST, counters: 0, leaves, delay });
         let last = links.last().map_or(0, |link| self.links[link.index()].min_delay());
         self.min_last_delay = self.min_last_delay.min(last + delay);
         RouteId(first)
@@ -293,10 +294,10 @@ impl<T: Copy> Network<T> {
 
     /// A link of earlier routes needs events now.
     fn mark_ends_of_link(&mut self, link: u32) {
-        let mut ends_link = false;
+        let mut passed = None;
         for hop in &mut self.hops {
-            hop.ends_link |= ends_link;
-            ends_link = hop.link == link;
+            hop.leaves = hop.leaves.or(passed);
+            passed = (hop.link == link).then(|| hop.passage());
         }
     }
 
@@ -356,8 +357,7 @@ impl<T: Copy> Network<T> {
     #[must_use]
     pub fn packet_nanos(&self, link: LinkId) -> u64 {
         let counted = self.group(link).counted.iter();
-        let counted =
-            counted.map(|link| self.links[*link as usize].occupancy().packet_nanos as u64);
+        let counted = counted.map(|link| self.links[*link as usize].occupancy().packet_nanos);
         let others = self.counters_of_all_classes(link).map(|counters| counters.held);
         counted.chain(others).fold(0, u64::wrapping_add)
     }
@@ -395,7 +395,7 @@ impl<T: Copy> Network<T> {
         observer: &mut impl NetworkObserver<T>,
     ) -> Option<(u64, u64)> {
         let link_state = &mut self.links[link.index()];
-        let held = link_state.update_occupancy(link, now, observer).packet_nanos as u64;
+        let held = link_state.update_occupancy(link, now, observer).packet_nanos;
         let is_ahead = link_state.is_computed_on_entry || link_state.is_uncounted();
         (!is_ahead).then(|| (held, link_state.sojourns_until(now)))
     }
@@ -414,8 +414,8 @@ impl<T: Copy> Network<T> {
             let hop = packet.token.hop as usize;
             if packet.token.lost.is_some() {
                 packets[self.hops[hop].link as usize] += 1;
-            } else if self.hops[hop].ends_link {
-                packets[self.hops[hop - 1].link as usize] += 1;
+            } else if let Some(at) = self.hops[hop].leaves {
+                packets[at.link.index()] += 1;
             }
         }
         packets
@@ -434,6 +434,7 @@ impl<T: Copy> Network<T> {
     }
 
     /// Sends a packet over a route at `now`. Events before `now` must have been processed.
+    #[inline(always)]
     pub fn send(
         &mut self,
         now: Nanos,
@@ -443,13 +444,28 @@ impl<T: Copy> Network<T> {
     ) {
         debug_assert!(self.now <= now && now <= self.next_time(), "an event was not processed");
         self.now = now;
+        let hop = self.hops[route.0 as usize];
+        if hop.link == HOST {
+            let due = observer.processing_time(now + hop.delay, &packet.token);
+            self.pending.push(HOST, &in_transit(due, route, packet));
+        } else {
+            self.send_over_links(now, route, packet, observer);
+        }
+    }
+
+    /// Sends a packet over a route with links.
+    #[inline(never)]
+    fn send_over_links(
+        &mut self,
+        now: Nanos,
+        route: RouteId,
+        packet: Packet<T>,
+        observer: &mut impl NetworkObserver<T>,
+    ) {
         let mut packet = in_transit(now, route, packet);
-        let hop = self.hops[packet.token.hop as usize];
+        let hop = self.hops[route.0 as usize];
         // Departures from the link at `now` come before arrivals.
-        if hop.link != HOST
-            && !self.links[hop.link as usize].is_computed_on_entry
-            && self.next_time() > now
-        {
+        if !self.links[hop.link as usize].is_computed_on_entry && self.next_time() > now {
             self.enter_link(now, hop.passage(), &mut packet, observer);
         } else if let Some(due) = self.pass_computed_links(now, hop, &mut packet, observer) {
             packet.entered = due;
@@ -486,10 +502,7 @@ impl<T: Copy> Network<T> {
     #[inline]
     pub fn step(&mut self, observer: &mut impl NetworkObserver<T>) {
         if self.next_link_event > self.pending.next_time() {
-            if let Some(packet) = self.pending.pop() {
-                self.now = packet.entered;
-                self.process_arrival(packet, observer);
-            }
+            self.process_arrival(observer);
         } else {
             self.process_link_event(observer);
         }
@@ -519,27 +532,28 @@ impl<T: Copy> Network<T> {
         }
     }
 
-    /// Processes a packet that reaches a link or its host at the current time.
+    /// Processes the first pending packet, which reaches a link or its host.
     #[inline(always)]
-    fn process_arrival(
-        &mut self,
-        mut packet: Packet<InTransit<T>>,
-        observer: &mut impl NetworkObserver<T>,
-    ) {
-        let InTransit { payload, hop, lost } = packet.token;
+    fn process_arrival(&mut self, observer: &mut impl NetworkObserver<T>) {
+        // Only a link needs a copy of the whole packet.
+        let Some(packet) = self.pending.pop() else { return };
+        let Packet { entered, token: InTransit { payload, hop, lost }, bytes, ecn, .. } = *packet;
         let place = self.hops[hop as usize];
+        self.now = entered;
+        if place.link == HOST && lost.is_none() {
+            if let Some(passed) = place.leaves {
+                self.count_leaving_packet(entered, passed, bytes, &payload, observer);
+            }
+            return observer.on_delivered(entered, payload, ecn);
+        }
+        let mut packet = *packet;
         if let Some(cause) = lost {
             return self.count_dropped_packet(&packet, cause, observer);
         }
-        if place.ends_link {
-            let passed = self.hops[hop as usize - 1].passage();
-            self.count_leaving_packet(self.now, passed, &packet, observer);
+        if let Some(passed) = place.leaves {
+            self.count_leaving_packet(entered, passed, bytes, &payload, observer);
         }
-        if place.link == HOST {
-            observer.on_delivered(self.now, payload, packet.ecn);
-        } else {
-            self.enter_link(self.now, place.passage(), &mut packet, observer);
-        }
+        self.enter_link(entered, place.passage(), &mut packet, observer);
     }
 
     /// Counts a packet that leaves a link for the next place of its route.
@@ -548,11 +562,12 @@ impl<T: Copy> Network<T> {
         &mut self,
         now: Nanos,
         at: Passage,
-        packet: &Packet<InTransit<T>>,
+        bytes: u32,
+        payload: &T,
         observer: &mut impl NetworkObserver<T>,
     ) {
-        self.counters[at.counters as usize].left.count_packet(packet.bytes);
-        observer.on_left(now, at.link, &packet.token.payload);
+        self.counters[at.counters as usize].left.count_packet(bytes);
+        observer.on_left(now, at.link, payload);
     }
 
     /// Processes a packet that reaches a link with events at `time`.
@@ -708,7 +723,7 @@ impl<T: Copy> Network<T> {
         let next = self.hops[packet.token.hop as usize];
         if next.link != HOST && self.links[next.link as usize].is_computed_on_entry {
             // The packet is processed there now, so it also leaves this link now.
-            self.count_leaving_packet(due, at, packet, observer);
+            self.count_leaving_packet(due, at, packet.bytes, &packet.token.payload, observer);
         }
         if let Some(due) = self.pass_computed_links(due, next, packet, observer) {
             packet.entered = due;

@@ -35,7 +35,7 @@ impl<T> Default for PendingPackets<T> {
 
 impl<T: Copy> PendingPackets<T> {
     /// Schedules a packet, which reaches `place` at `packet.entered`.
-    #[inline]
+    #[inline(always)]
     pub fn push(&mut self, place: u32, packet: &Packet<InTransit<T>>) {
         self.scheduled += 1;
         self.wheel.push(u64::from(place) << COUNT_BITS | self.scheduled, packet);
@@ -47,9 +47,9 @@ impl<T: Copy> PendingPackets<T> {
         self.wheel.next_time()
     }
 
-    /// Takes the first packet.
+    /// Takes the first packet. It stays in memory until another one is scheduled.
     #[inline(always)]
-    pub fn pop(&mut self) -> Option<Packet<InTransit<T>>> {
+    pub fn pop(&mut self) -> Option<&Packet<InTransit<T>>> {
         self.wheel.pop().map(|(_, packet)| packet)
     }
 

@@ -1,11 +1,12 @@
 //! One end of a connection of any TCP, or of QUIC.
 
 use crate::modern::{
-    EcnCodepoint, Endpoint, EndpointRole, ModernTcpConfig, Segment, SegmentOutcome, SegmentSink,
+    Endpoint, EndpointRole, ModernTcpConfig, Segment, SegmentOutcome, SegmentSink,
 };
 use crate::packet_ends::{PacketReceiver, PacketSender, PacketTcp};
 use crate::quic::{Datagram, DatagramSink, QuicEndpoint};
 use crate::tcp_event::TcpProbe;
+use tcpcast_link::Ecn;
 use tcpcast_link::time::{NEVER, Nanos};
 
 /// TCP of one end of a connection.
@@ -80,16 +81,23 @@ pub trait ConnectionEnd {
     fn is_finished(&self) -> bool;
 
     /// Acknowledged packets; flights of TLS do not count.
-    fn acked_packets(&self) -> u64;
+    fn acked_packets(&self) -> u64 {
+        0
+    }
 
     /// Full packets of the other end's application received in order.
-    fn packets_in_order(&self, tcp: &Self::Tcp) -> u32;
+    fn packets_in_order(&self, _tcp: &Self::Tcp) -> u32 {
+        0
+    }
 
     /// All deadlines.
     fn deadlines(&self) -> EndDeadlines;
 
     /// Deadline of the sender's timer; [`NEVER`] if it is off.
-    fn sender_deadline(&self) -> Nanos;
+    #[inline(always)]
+    fn sender_deadline(&self) -> Nanos {
+        self.deadlines().sender_lower_bound
+    }
 }
 
 /// Evaluates `$call` for the end and its TCP, or for the end alone, with the types of their kind.
@@ -199,7 +207,7 @@ impl ConnectionEnd for QuicEndpoint {
         probe: &mut impl TcpProbe,
     ) -> SegmentOutcome {
         datagram.map_or_else(SegmentOutcome::default, |datagram| {
-            let is_marked = segment.ecn == EcnCodepoint::Marked;
+            let is_marked = segment.ecn == Ecn::Ce;
             self.on_datagram(now, datagram, is_marked, tcp, probe)
         })
     }
@@ -246,11 +254,6 @@ impl ConnectionEnd for QuicEndpoint {
             pacer: self.next_paced_time(),
         }
     }
-
-    #[inline(always)]
-    fn sender_deadline(&self) -> Nanos {
-        self.sender_deadline()
-    }
 }
 
 impl ConnectionEnd for PacketSender {
@@ -294,18 +297,9 @@ impl ConnectionEnd for PacketSender {
         self.acked_packets()
     }
 
-    fn packets_in_order(&self, _tcp: &PacketTcp) -> u32 {
-        0
-    }
-
     #[inline(always)]
     fn deadlines(&self) -> EndDeadlines {
         EndDeadlines { sender_lower_bound: self.deadline(), receiver: NEVER, pacer: NEVER }
-    }
-
-    #[inline(always)]
-    fn sender_deadline(&self) -> Nanos {
-        self.deadline()
     }
 }
 
@@ -345,10 +339,6 @@ impl ConnectionEnd for PacketReceiver {
         true
     }
 
-    fn acked_packets(&self) -> u64 {
-        0
-    }
-
     fn packets_in_order(&self, _tcp: &PacketTcp) -> u32 {
         self.packets_in_order()
     }
@@ -356,11 +346,6 @@ impl ConnectionEnd for PacketReceiver {
     #[inline(always)]
     fn deadlines(&self) -> EndDeadlines {
         EndDeadlines { sender_lower_bound: NEVER, receiver: self.deadline(), pacer: NEVER }
-    }
-
-    #[inline(always)]
-    fn sender_deadline(&self) -> Nanos {
-        NEVER
     }
 }
 

@@ -86,7 +86,7 @@ proptest! {
             let occupancy = run.network.update_occupancy(link, end, &mut run.record);
             let classes = (0..3).map(|class| run.network.counters(link, class).held);
             let held: u64 = classes.sum();
-            prop_assert_eq!(occupancy.packet_nanos + u128::from(held), in_queue);
+            prop_assert_eq!(u128::from(occupancy.packet_nanos + held), in_queue);
         }
     }
 

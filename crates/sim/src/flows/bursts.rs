@@ -6,6 +6,7 @@
 
 use super::hosts::FlowSink;
 use super::parcel::{Parcel, Parcels};
+use super::wire::Wire;
 use tcpcast_link::{Ecn, Packet};
 use tcpcast_tcp::modern::Segment;
 
@@ -53,6 +54,18 @@ impl FlowSink<'_> {
     pub(super) fn send_burst(&mut self) {
         if let Some(packet) = self.burst.take() {
             self.send_packet(packet);
+        }
+    }
+}
+
+impl Wire {
+    /// Delivers the packets of a burst one by one, as a host without GRO.
+    #[inline(never)]
+    pub(super) fn deliver_parts(&mut self, burst: &Parcel, payload: u32) {
+        for part in burst.split(payload) {
+            let (index, parcel) = self.parcels.add();
+            *parcel = part;
+            self.delivered_parts.push_back((index, part.segment.ecn));
         }
     }
 }

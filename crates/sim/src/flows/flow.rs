@@ -131,6 +131,8 @@ pub(crate) struct FlowClass {
     tcp: Option<[EndTcp; 2]>,
     /// Whether the network notifies senders of each loss instantaneously.
     pub has_loss_feedback: bool,
+    /// Whether more has to be done with a sent packet than to hand it to the network.
+    pub prepares_packets: bool,
     /// Ends whose packets count as data.
     pub sends: [bool; 2],
     pub packet_bytes: u32,
@@ -179,16 +181,21 @@ impl FlowClass {
             Some(FlowTcp::Modern(tcp)) => tcp.stack.mss,
             _ => class.packet_bytes,
         };
+        let has_loss_feedback = matches!(
+            &class.tcp,
+            Some(FlowTcp::Packets(rules)) if rules.instant.is_some()
+        );
         Self {
             traffic: class.traffic.clone(),
             reading: class.reading.clone(),
             writing: class.writing.clone(),
             waits_for_space: waits_for_space(class),
             tcp,
-            has_loss_feedback: matches!(
-                &class.tcp,
-                Some(FlowTcp::Packets(rules)) if rules.instant.is_some()
-            ),
+            has_loss_feedback,
+            prepares_packets: has_loss_feedback
+                || class.tso
+                || config.round_loss.is_some()
+                || !config.probes.captures.is_empty(),
             sends,
             packet_bytes: class.packet_bytes,
             payload_bytes,

@@ -2,7 +2,7 @@
 
 use super::config::FlowTraffic;
 use super::flow::{DeliveredStatistics, Flow, FlowClass, FlowEnd, ROLES, ScheduledChecks};
-use super::parcel::{CLIENT, NOT_WANTED, Parcel, ParcelContent, ecn_of};
+use super::parcel::{CLIENT, NOT_WANTED, Parcel, ParcelContent};
 use super::wire::{DroppedParcel, Wire, other_end};
 use super::{FlowSimulation, FlowTimer, Timers};
 use crate::clock::{NEVER, Nanos};
@@ -31,13 +31,6 @@ pub(super) struct FlowSink<'a> {
     end: usize,
     route: RouteId,
     is_opening: bool,
-    /// Whether the packets of the end count as data.
-    sends_data: bool,
-    /// Whether the host of the other end delays packets.
-    is_delayed: bool,
-    /// Whether more has to be done than to hand packets to the network: see
-    /// [`FlowSink::prepare_packet`].
-    prepares: bool,
     /// Burst of segmentation offload that is being filled.
     pub(super) burst: Option<Packet<u32>>,
 }
@@ -96,7 +89,7 @@ impl FlowSink<'_> {
         kind: PacketKind,
         bytes: u32,
     ) {
-        let is_data = self.sends_data && kind != PacketKind::Ack;
+        let is_data = self.class.sends[self.end] && kind != PacketKind::Ack;
         let counts = is_data && number != 0 && !self.is_opening;
         if counts {
             let (source, connection) = (self.flow, self.connection);
@@ -108,7 +101,7 @@ impl FlowSink<'_> {
         } else if is_data {
             self.wire.probes.count_control_packet_sent(self.record);
         }
-        if self.prepares && self.burst.is_some() && self.extend_burst(segment, number, bytes) {
+        if self.burst.is_some() && self.extend_burst(segment, number, bytes) {
             return;
         }
         let (token, parcel) = self.wire.parcels.add();
@@ -122,13 +115,13 @@ impl FlowSink<'_> {
         parcel.to = other_end(self.end) as u8;
         (parcel.is_data, parcel.counts) = (is_data, counts);
         (parcel.is_lost, parcel.is_copy) = (false, false);
-        parcel.is_delayed = self.is_delayed;
+        parcel.is_delayed = self.class.delays[other_end(self.end)];
         if let Some(datagram) = datagram {
             self.wire.parcels.set_datagram(token, datagram);
         }
         let flow = flow_number(self.flow, self.end);
-        let packet = Packet::new(token, flow, bytes).with_ecn(ecn_of(segment.ecn));
-        if self.prepares {
+        let packet = Packet::new(token, flow, bytes).with_ecn(segment.ecn);
+        if self.class.prepares_packets {
             self.prepare_packet(packet, segment, kind);
         } else {
             self.send_packet(packet);
@@ -208,10 +201,6 @@ impl Sending<'_> {
         let number = record.class();
         let transmission = endpoint.transmission();
         if transmission != Transmission::Nothing {
-            let prepares = class.has_loss_feedback
-                || class.offload.sends_bursts
-                || self.wire.round_losses.is_some()
-                || self.wire.taps.is_some();
             let sink = &mut FlowSink {
                 network: self.network,
                 wire: self.wire,
@@ -223,9 +212,6 @@ impl Sending<'_> {
                 end,
                 route,
                 is_opening: transmission == Transmission::Opening,
-                sends_data: class.sends[end],
-                is_delayed: class.delays[other_end(end)],
-                prepares,
                 burst: None,
             };
             endpoint.transmit(self.now, tcp, self.segment, sink);
@@ -244,7 +230,8 @@ struct Delivery<'a> {
     now: Nanos,
     class: &'a FlowClass,
     parcel: &'a Parcel,
-    datagram: Option<&'a Datagram>,
+    datagrams: &'a [Datagram],
+    index: u32,
 }
 
 impl Delivery<'_> {
@@ -258,7 +245,8 @@ impl Delivery<'_> {
         probes: &mut Probes,
         round_losses: &mut Option<Box<RoundLoss>>,
     ) -> SegmentOutcome {
-        let Self { now, class, parcel, datagram } = self;
+        let Self { now, class, parcel, datagrams, index } = self;
+        let datagram = datagrams.get(index as usize);
         let listener = &mut SenderListener::new(probes, record, parcel.flow);
         let outcome = endpoint.on_packet(now, &parcel.segment, datagram, tcp, listener);
         if parcel.counts {
@@ -282,8 +270,10 @@ impl FlowSimulation {
     /// Processes what the network reported in the current event.
     #[inline(always)]
     pub(super) fn process_network_events(&mut self) {
-        if let Some((index, ecn)) = self.wire.delivered.take() {
+        let mut delivered = self.wire.delivered.take();
+        while let Some((index, ecn)) = delivered {
             self.process_delivery(index, ecn);
+            delivered = self.wire.delivered_parts.pop_front();
         }
         if !self.wire.dropped.is_empty() {
             self.process_drops();
@@ -298,7 +288,7 @@ impl FlowSimulation {
         }
         let Self { network, wire, flows, classes, timers, segment, now, .. } = self;
         let Wire { parcels, probes, round_losses, .. } = &mut *wire;
-        let (parcel, datagram) = parcels.remove(index, ecn);
+        let (parcel, datagrams) = parcels.remove(index, ecn);
         if parcel.content != ParcelContent::Segment {
             let parcel = *parcel;
             return self.process_message(&parcel);
@@ -323,13 +313,12 @@ impl FlowSimulation {
             return;
         }
         if parcel.packets > 1 && !class.offload.receives_bursts {
-            let payload = class.payload_bytes;
-            let parcel = *parcel;
-            return self.process_parts(&parcel, payload);
+            let burst = *parcel;
+            return wire.deliver_parts(&burst, class.payload_bytes);
         }
         let connection = end.connection;
         let Flow { record, routes, size, wanted, .. } = state;
-        let delivery = Delivery { now: *now, class, parcel, datagram };
+        let delivery = Delivery { now: *now, class, parcel, datagrams, index };
         let mut is_writable = false;
         let for_application = with_kind_of_end!((endpoint, tcp), (endpoint, tcp) => {
             let endpoint = &mut **endpoint;
@@ -380,16 +369,6 @@ impl FlowSimulation {
             self.pass_data_to_application(flow, to);
         }
         self.transmit(flow, to);
-    }
-
-    /// Processes the packets of a burst one by one, as a host without GRO.
-    #[inline(never)]
-    fn process_parts(&mut self, burst: &Parcel, payload: u32) {
-        for part in burst.split(payload) {
-            let (index, parcel) = self.wire.parcels.add();
-            *parcel = part;
-            self.process_delivery(index, ecn_of(part.segment.ecn));
-        }
     }
 
     /// Wakes the application of an end if it has received all the data for which it waits.

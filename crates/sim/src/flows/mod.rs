@@ -187,22 +187,19 @@ impl Replication for FlowSimulation {
         self.wanted_transfers = if self.measuring { limit.transfers } else { u64::MAX };
         loop {
             let (network, timer) = (self.network.next_time(), self.timers.next_time());
-            if network.min(timer) > self.limit {
-                if self.too_many_transfers {
-                    return StopReason::TooManyTransfers;
-                }
-                if self.pass_boundary_or_end_run(limit) {
-                    return StopReason::Done;
-                }
-            } else if network <= timer {
+            if network <= timer && network <= self.limit {
                 self.now = network;
                 self.wire.now = network;
                 self.network.step(&mut self.wire);
                 self.process_network_events();
-            } else {
+            } else if timer < network && timer <= self.limit {
                 self.now = timer;
                 self.wire.now = timer;
                 self.process_timer();
+            } else if self.too_many_transfers {
+                return StopReason::TooManyTransfers;
+            } else if self.pass_boundary_or_end_run(limit) {
+                return StopReason::Done;
             }
             if !watch.should_continue(|| self.completed_fraction(limit)) {
                 return StopReason::Interrupted;

@@ -6,7 +6,7 @@
 use crate::clock::Nanos;
 use crate::probe::ClassAndSizeInterval;
 use tcpcast_link::Ecn;
-use tcpcast_tcp::modern::{EcnCodepoint, Segment};
+use tcpcast_tcp::modern::Segment;
 use tcpcast_tcp::quic::Datagram;
 
 /// End of a flow: index of the server in pairs.
@@ -66,28 +66,6 @@ pub(crate) struct Parcel {
     pub next_unused: u32,
 }
 
-/// Codepoint of a segment in a packet with this ECN field.
-#[inline(always)]
-fn codepoint_of(ecn: Ecn) -> EcnCodepoint {
-    match ecn {
-        Ecn::NotEct => EcnCodepoint::NotCapable,
-        Ecn::Ect1 => EcnCodepoint::Scalable,
-        Ecn::Ect0 => EcnCodepoint::Capable,
-        Ecn::Ce => EcnCodepoint::Marked,
-    }
-}
-
-/// ECN field of the packet of a segment.
-#[inline(always)]
-pub(crate) fn ecn_of(codepoint: EcnCodepoint) -> Ecn {
-    match codepoint {
-        EcnCodepoint::NotCapable => Ecn::NotEct,
-        EcnCodepoint::Scalable => Ecn::Ect1,
-        EcnCodepoint::Capable => Ecn::Ect0,
-        EcnCodepoint::Marked => Ecn::Ce,
-    }
-}
-
 /// All packets in the network.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Parcels {
@@ -135,15 +113,15 @@ impl Parcels {
     }
 
     /// Removes a parcel that is delivered or dropped. It is valid until the next one is stored. The
-    /// ECN codepoint is that of the packet when it left the network. Also returns the datagram of the
-    /// parcel, if it was ever of QUIC.
+    /// ECN codepoint is that of the packet when it left the network. Also returns the datagrams of all
+    /// parcels that were ever of QUIC, by index.
     #[inline(always)]
-    pub fn remove(&mut self, index: u32, ecn: Ecn) -> (&Parcel, Option<&Datagram>) {
+    pub fn remove(&mut self, index: u32, ecn: Ecn) -> (&Parcel, &[Datagram]) {
         let parcel = &mut self.slots[index as usize];
         parcel.next_unused = std::mem::replace(&mut self.unused, index);
         self.used -= 1;
-        parcel.segment.ecn = codepoint_of(ecn);
-        (parcel, self.datagrams.get(index as usize))
+        parcel.segment.ecn = ecn;
+        (parcel, &self.datagrams)
     }
 
     /// Number of packets in the network.
@@ -167,9 +145,9 @@ mod tests {
         let indices = [1, 2].map(|flow| store(&mut parcels, Parcel { flow, ..Parcel::default() }));
         assert_eq!((parcels.get(indices[1]).flow, parcels.len()), (2, 2));
         let removed = *parcels.remove(indices[0], Ecn::Ce).0;
-        assert_eq!((removed.flow, removed.segment.ecn), (1, EcnCodepoint::Marked));
+        assert_eq!((removed.flow, removed.segment.ecn), (1, Ecn::Ce));
         let again = store(&mut parcels, Parcel::default());
         assert_eq!((again, parcels.len(), parcels.slots.len()), (indices[0], 2, 2));
-        assert_eq!(parcels.get(again).segment.ecn, EcnCodepoint::NotCapable);
+        assert_eq!(parcels.get(again).segment.ecn, Ecn::NotEct);
     }
 }

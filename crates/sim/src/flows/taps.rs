@@ -6,7 +6,7 @@
 use super::config::{FlowClassConfig, FlowTcp, NetworkConfig};
 use super::flow::data_ends;
 use super::links::unloaded_rtt;
-use super::parcel::{CLIENT, Parcel, ParcelContent, SERVER, ecn_of};
+use super::parcel::{CLIENT, Parcel, ParcelContent, SERVER};
 use super::wire::{Wire, other_end};
 use crate::clock::Nanos;
 use crate::packet::{Packet, PacketKind};
@@ -206,7 +206,7 @@ impl Wire {
         let shown = if counts_packets {
             CapturedHeader::of_serial(parcel.serial)
         } else {
-            let codepoint = if marked { Ecn::Ce } else { ecn_of(parcel.segment.ecn) };
+            let codepoint = if marked { Ecn::Ce } else { parcel.segment.ecn };
             CapturedHeader::new(&parcel.segment, codepoint as u8, parcel.serial)
         };
         let reported_until = self.now.saturating_sub(taps.max_delay);

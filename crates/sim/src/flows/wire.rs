@@ -8,6 +8,7 @@ use crate::jitter::HostProcessingDelay;
 use crate::probe::{CrossPacketEvent, Probes, TapPlace};
 use crate::queue::TransmittedPacketInfo;
 use crate::round_loss::RoundLoss;
+use std::collections::VecDeque;
 use tcpcast_link::Ecn;
 use tcpcast_net::{DropCause, LinkId, Network, NetworkObserver, Passage, Service};
 
@@ -90,6 +91,8 @@ pub(crate) struct Wire {
     pub recorded: Option<LinkId>,
     /// The packet that the current event delivers.
     pub delivered: Option<(u32, Ecn)>,
+    /// Packets of a burst that are delivered next.
+    pub delivered_parts: VecDeque<(u32, Ecn)>,
     pub dropped: Vec<DroppedParcel>,
     pub headers: Vec<FlowHeader>,
     /// Connection of each flow whose first packet has reached the headline link.
@@ -123,6 +126,7 @@ impl Wire {
             wait_groups,
             recorded: None,
             delivered: None,
+            delivered_parts: VecDeque::new(),
             dropped: Vec::new(),
             headers: Vec::new(),
             seen: Vec::new(),
@@ -169,8 +173,9 @@ impl Wire {
             *seen = connection;
             self.probes.population.record_source_start(now);
         }
-        for at in 0..packets {
-            self.probes.count_arrival(of, number + at, 0);
+        self.probes.count_arrival(of, number, 0);
+        if packets > 1 {
+            self.count_other_arrivals(index);
         }
     }
 
@@ -184,9 +189,34 @@ impl Wire {
         let Parcel { of, packets, is_data, .. } = *self.parcels.get(index);
         if is_data && !role.is_policer {
             let info = TransmittedPacketInfo { waited, marked };
-            for _ in 0..packets {
-                self.probes.count_transmitted_of_class(of.class(), info);
+            self.probes.count_transmitted_of_class(of.class(), info);
+            if packets > 1 {
+                self.count_other_transmissions(packets, of.class(), info);
             }
+        }
+    }
+
+    /// Counts the packets after the first one of a burst that enters the headline link.
+    #[cold]
+    #[inline(never)]
+    fn count_other_arrivals(&mut self, index: u32) {
+        let Parcel { number, packets, of, .. } = *self.parcels.get(index);
+        for at in 1..packets {
+            self.probes.count_arrival(of, number + at, 0);
+        }
+    }
+
+    /// Counts the packets after the first one of a burst that the headline link transmits.
+    #[cold]
+    #[inline(never)]
+    fn count_other_transmissions(
+        &mut self,
+        packets: u32,
+        class: usize,
+        info: TransmittedPacketInfo,
+    ) {
+        for _ in 1..packets {
+            self.probes.count_transmitted_of_class(class, info);
         }
     }
 

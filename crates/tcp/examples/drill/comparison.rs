@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 
 use super::packet::{EcnSpec, PacketSpec};
+use tcpcast_link::Ecn;
 use tcpcast_link::time::{MILLISECOND, Nanos};
-use tcpcast_tcp::modern::{EcnCodepoint, Segment, Timestamps};
+use tcpcast_tcp::modern::{Segment, Timestamps};
 
 /// Start time of a script, late enough that no timestamp is zero.
 pub const SCRIPT_START: Nanos = 100_000_000_000;
@@ -58,10 +59,10 @@ impl PacketComparison {
         }
         let ecn = match spec.ecn {
             EcnSpec::Any => got.ecn,
-            EcnSpec::NotCapable => EcnCodepoint::NotCapable,
-            EcnSpec::Capable => EcnCodepoint::Capable,
-            EcnSpec::Scalable => EcnCodepoint::Scalable,
-            EcnSpec::Marked => EcnCodepoint::Marked,
+            EcnSpec::NotCapable => Ecn::NotEct,
+            EcnSpec::Capable => Ecn::Ect0,
+            EcnSpec::Scalable => Ecn::Ect1,
+            EcnSpec::Marked => Ecn::Ce,
         };
         differ("congestion bits", format!("{ecn:?}"), format!("{:?}", got.ecn))?;
         if spec.options.any {

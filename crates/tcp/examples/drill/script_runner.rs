@@ -13,10 +13,11 @@ use super::packet::{EcnSpec, PacketSpec};
 use super::stack_settings::StackSettings;
 use super::system_call::{CallResult, SystemCall};
 use super::{Outcome, ScriptError, failed, not_supported};
+use tcpcast_link::Ecn;
 use tcpcast_link::time::{MILLISECOND, Nanos};
 use tcpcast_tcp::modern::{
-    AccEcnOption, ApplicationReading, Connection, ConnectionState, EcnCodepoint, Preset, SackBlock,
-    Segment, SegmentFlags, SegmentOptions, SendBufferSize, Timestamps,
+    AccEcnOption, ApplicationReading, Connection, ConnectionState, Preset, SackBlock, Segment,
+    SegmentFlags, SegmentOptions, SendBufferSize, Timestamps,
 };
 
 /// Maximum wait for a packet that may be sent at any time.
@@ -296,10 +297,10 @@ impl ScriptRunner {
             messages: 0,
             flags,
             ecn: match spec.ecn {
-                EcnSpec::Any | EcnSpec::NotCapable => EcnCodepoint::NotCapable,
-                EcnSpec::Capable => EcnCodepoint::Capable,
-                EcnSpec::Scalable => EcnCodepoint::Scalable,
-                EcnSpec::Marked => EcnCodepoint::Marked,
+                EcnSpec::Any | EcnSpec::NotCapable => Ecn::NotEct,
+                EcnSpec::Capable => Ecn::Ect0,
+                EcnSpec::Scalable => Ecn::Ect1,
+                EcnSpec::Marked => Ecn::Ce,
             },
             options: SegmentOptions {
                 mss: spec.options.mss,

@@ -10,7 +10,7 @@
 //! If an acknowledgement covers so many packets that ACE may have wrapped, the option decides, and
 //! without an option as many packets count as marked as ACE permits.
 
-use super::ecn_codepoint::EcnCodepoint;
+use tcpcast_link::Ecn;
 use tcpcast_link::time::Nanos;
 
 /// Counters of ACE.
@@ -56,12 +56,12 @@ impl AccEcnOption {
 }
 
 /// ACE of an answer to a packet of the handshake, which reports its codepoint: tables 2 and 3.
-pub(super) fn ace_of_handshake(codepoint: EcnCodepoint) -> u8 {
+pub(super) fn ace_of_handshake(codepoint: Ecn) -> u8 {
     match codepoint {
-        EcnCodepoint::NotCapable => 0b010,
-        EcnCodepoint::Scalable => 0b011,
-        EcnCodepoint::Capable => 0b100,
-        EcnCodepoint::Marked => 0b110,
+        Ecn::NotEct => 0b010,
+        Ecn::Ect1 => 0b011,
+        Ecn::Ect0 => 0b100,
+        Ecn::Ce => 0b110,
     }
 }
 
@@ -94,7 +94,7 @@ pub struct ReceivedMarks {
     /// Next packets with the option, regardless of the time.
     demanded: u8,
     option_sent_at: Nanos,
-    last: EcnCodepoint,
+    last: Ecn,
     /// Fields up to the last codepoint received.
     required: u8,
     /// ACE of the first packet of a client: it acknowledges the SYN-ACK.
@@ -103,15 +103,15 @@ pub struct ReceivedMarks {
 
 impl ReceivedMarks {
     /// The client, or a server with `None`, has received a SYN-ACK with this codepoint.
-    pub(super) fn new(syn_ack: Option<EcnCodepoint>) -> Self {
-        let marked = syn_ack == Some(EcnCodepoint::Marked);
+    pub(super) fn new(syn_ack: Option<Ecn>) -> Self {
+        let marked = syn_ack == Some(Ecn::Ce);
         Self {
             ce_packets: FIRST_CE_PACKETS + u32::from(marked),
             bytes: [FIRST_ECT_BYTES, 0, FIRST_ECT_BYTES],
             pending: 0,
             demanded: 2,
             option_sent_at: 0,
-            last: EcnCodepoint::NotCapable,
+            last: Ecn::NotEct,
             required: 1,
             handshake_ace: syn_ack.map(ace_of_handshake),
         }
@@ -119,16 +119,16 @@ impl ReceivedMarks {
 
     /// Counts `packets` of a burst, or one packet, with `len` bytes of data; returns whether an
     /// acknowledgement is due at once.
-    pub(super) fn on_packets(&mut self, packets: u32, len: u32, ecn: EcnCodepoint) -> bool {
-        if ecn == EcnCodepoint::Marked {
+    pub(super) fn on_packets(&mut self, packets: u32, len: u32, ecn: Ecn) -> bool {
+        if ecn == Ecn::Ce {
             self.ce_packets = self.ce_packets.wrapping_add(packets);
             self.pending = self.pending.saturating_add(packets.min(255) as u8);
         }
         let field = match ecn {
-            EcnCodepoint::Scalable => 0,
-            EcnCodepoint::Marked => 1,
-            EcnCodepoint::Capable => 2,
-            EcnCodepoint::NotCapable => 3,
+            Ecn::Ect1 => 0,
+            Ecn::Ce => 1,
+            Ecn::Ect0 => 2,
+            Ecn::NotEct => 3,
         };
         if let Some(bytes) = self.bytes.get_mut(field).filter(|_| len > 0) {
             let before = *bytes;
@@ -331,13 +331,9 @@ mod tests {
     fn feedback_counts_packets_and_bytes_by_codepoint() {
         let mut marks = ReceivedMarks::new(None);
         assert_eq!(marks.take_ace(), 5);
-        for (len, ecn) in [
-            (100, EcnCodepoint::Scalable),
-            (200, EcnCodepoint::Marked),
-            (0, EcnCodepoint::Marked),
-            (400, EcnCodepoint::Capable),
-            (800, EcnCodepoint::NotCapable),
-        ] {
+        for (len, ecn) in
+            [(100, Ecn::Ect1), (200, Ecn::Ce), (0, Ecn::Ce), (400, Ecn::Ect0), (800, Ecn::NotEct)]
+        {
             assert!(!marks.on_packets(1, len, ecn));
         }
         assert_eq!((marks.take_ace(), marks.ce_packets()), (7, 2));
@@ -348,25 +344,25 @@ mod tests {
     fn option_needs_space_and_is_sent_four_times_per_round() {
         let mut marks = ReceivedMarks::new(None);
         assert_eq!(marks.take_option(0, None, 12).unwrap().fields, 3);
-        marks.on_packets(1, 1, EcnCodepoint::Marked);
+        marks.on_packets(1, 1, Ecn::Ce);
         // Two SACK blocks leave space for two fields, three for none.
         assert_eq!(marks.take_option(0, None, 40), None);
         assert_eq!(marks.take_option(0, None, 32).unwrap().fields, 2);
-        marks.on_packets(1, 1, EcnCodepoint::Marked);
+        marks.on_packets(1, 1, Ecn::Ce);
         assert_eq!(marks.take_option(24, Some(100), 12), None);
         assert!(marks.take_option(25, Some(100), 12).is_some());
         // A change of the codepoint.
-        marks.on_packets(1, 1, EcnCodepoint::Capable);
+        marks.on_packets(1, 1, Ecn::Ect0);
         assert!(marks.take_option(26, Some(100), 12).is_some());
         // The third field is required now.
-        marks.on_packets(1, 1, EcnCodepoint::Marked);
+        marks.on_packets(1, 1, Ecn::Ce);
         assert_eq!(marks.take_option(27, Some(100), 32), None);
     }
 
     #[test]
     fn six_marks_are_acknowledged_at_once() {
         let mut marks = ReceivedMarks::new(None);
-        let due: Vec<_> = (0..7).map(|_| marks.on_packets(1, 9, EcnCodepoint::Marked)).collect();
+        let due: Vec<_> = (0..7).map(|_| marks.on_packets(1, 9, Ecn::Ce)).collect();
         assert_eq!(due, [false, false, false, false, false, true, true]);
     }
 }

@@ -17,7 +17,6 @@
 //! ```
 
 use super::accurate_ecn::{AnsweredFeedback, ReceivedMarks, ReportedMarks, ace_of_handshake};
-use super::ecn_codepoint::EcnCodepoint;
 use super::handshake::SynAttempts;
 use super::receiver::{ArrivingData, Receiver};
 use super::segment::{
@@ -32,6 +31,7 @@ use super::tick_clock::{TimerPurpose, TimerSpan};
 use super::transmit_fast_path::FullPacketRun;
 use super::wire_segment::{Segment, SegmentFlags, SegmentOptions};
 use crate::packet_kind::TIMESTAMP_BYTES;
+use tcpcast_link::Ecn;
 use tcpcast_link::time::{NEVER, Nanos};
 
 /// States of RFC 9293, section 3.3.2.
@@ -140,7 +140,7 @@ pub struct Connection {
     peer_stamp: Option<u32>,
     ecn_offered: bool,
     /// ECN codepoint of the peer's SYN or SYN-ACK.
-    peer_codepoint: EcnCodepoint,
+    peer_codepoint: Ecn,
     /// Pending reset.
     reset: Option<Segment>,
     options: SocketOptions,
@@ -197,7 +197,7 @@ impl Connection {
             seed,
             peer_stamp: None,
             ecn_offered: false,
-            peer_codepoint: EcnCodepoint::NotCapable,
+            peer_codepoint: Ecn::NotEct,
             reset: None,
             options: SocketOptions::default(),
             error: None,
@@ -814,9 +814,9 @@ impl Connection {
         segment.flags.cwr = sent.cwr;
         // RFC 9331, section 4.1: an L4S sender marks retransmissions as well.
         segment.ecn = match (self.stack.is_l4s(), sent.ect) {
-            (true, _) => EcnCodepoint::Scalable,
-            (false, true) => EcnCodepoint::Capable,
-            (false, false) => EcnCodepoint::NotCapable,
+            (true, _) => Ecn::Ect1,
+            (false, true) => Ecn::Ect0,
+            (false, false) => Ecn::NotEct,
         };
     }
 
@@ -827,9 +827,9 @@ impl Connection {
         segment.flags.set_ace(marks.take_ace());
         let sends_ect = self.sender.marks.as_ref().is_some_and(|marks| marks.sends_ect);
         segment.ecn = match (self.stack.is_l4s(), sends_ect) {
-            (_, false) => EcnCodepoint::NotCapable,
-            (true, true) => EcnCodepoint::Scalable,
-            (false, true) => EcnCodepoint::Capable,
+            (_, false) => Ecn::NotEct,
+            (true, true) => Ecn::Ect1,
+            (false, true) => Ecn::Ect0,
         };
     }
 

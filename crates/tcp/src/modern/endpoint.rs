@@ -234,8 +234,7 @@ impl Endpoint {
         probe: &mut impl TcpProbe,
     ) -> SegmentOutcome {
         let (before, _) = self.acked_and_sent();
-        let is_new = self
-            .call_with_probe(probe, |connection, probe| connection.on_segment(now, segment, probe));
+        let is_new = self.pass_to_connection(now, segment, probe);
         let packets = self.acked_and_sent().0 - before;
         if packets > 0 && !self.is_opening {
             self.acked += u64::from(packets);
@@ -254,6 +253,24 @@ impl Endpoint {
             self.connection.read_available(now, u64::MAX);
         }
         outcome
+    }
+
+    /// Passes a segment to the connection; returns whether it contains new data. Inlined into the event
+    /// loop of a simulation, it would lack registers.
+    #[inline(never)]
+    fn pass_to_connection(
+        &mut self,
+        now: Nanos,
+        segment: &Segment,
+        probe: &mut impl TcpProbe,
+    ) -> bool {
+        let adapter = &mut PacketEventProbe {
+            probe,
+            size: self.size,
+            is_opening: self.is_opening,
+            recovery: &mut self.recovery,
+        };
+        self.connection.on_segment(now, segment, adapter)
     }
 
     #[inline(never)]

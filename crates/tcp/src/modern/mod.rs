@@ -13,7 +13,6 @@ mod buffer_memory;
 pub mod cc;
 mod connection;
 mod delivery_rate;
-mod ecn_codepoint;
 mod endpoint;
 mod flight;
 mod flight_fast_path;
@@ -56,7 +55,6 @@ pub use cc::{
 };
 pub use connection::{Connection, ConnectionState, SocketError, Wakeups};
 pub use delivery_rate::{DeliveryCounter, DeliveryRate, RateSample};
-pub use ecn_codepoint::EcnCodepoint;
 pub use endpoint::{Endpoint, EndpointRole, SegmentOutcome, SegmentSink};
 pub use flight::Flight;
 pub use handshake::HandshakeKind;

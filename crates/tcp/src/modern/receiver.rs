@@ -7,10 +7,10 @@ mod window_autotuning;
 use self::delayed_ack::{AckDueTime, DelayedAckState, MIN_DELAY, QUICK_ACKS};
 use self::window_autotuning::WindowAutotuning;
 use super::accurate_ecn::ReceivedMarks;
-use super::ecn_codepoint::EcnCodepoint;
 use super::reassembly::{InsertOutcome, ReassemblyQueue};
 use super::segment::{CumulativeAck, OutgoingAck, SackBlock, SackBlocks, Timestamps};
 use super::stack::{AckDelayRule, ApplicationReading, Stack};
+use tcpcast_link::Ecn;
 use tcpcast_link::time::{MILLISECOND, NEVER, Nanos};
 
 /// An arriving data packet.
@@ -23,7 +23,7 @@ pub struct ArrivingData {
     /// Whether the packet ends the stream.
     pub fin: bool,
     /// ECN codepoint.
-    pub ecn: EcnCodepoint,
+    pub ecn: Ecn,
     /// Congestion window reduced.
     pub cwr: bool,
     /// Push.
@@ -255,7 +255,7 @@ impl Receiver {
 
     /// A packet without data has timestamps.
     pub fn on_timestamp_without_data(&mut self, start: u64, stamps: Timestamps) {
-        let (len, fin, ecn) = (0, false, EcnCodepoint::NotCapable);
+        let (len, fin, ecn) = (0, false, Ecn::NotEct);
         let timestamps = Some(stamps);
         let data = ArrivingData { start, len, fin, ecn, cwr: false, push: false, timestamps };
         self.update_newest_stamp(&data);

@@ -8,7 +8,7 @@ fn data(start: u64, len: u32) -> ArrivingData {
         start,
         len,
         fin: false,
-        ecn: EcnCodepoint::Capable,
+        ecn: Ecn::Ect0,
         cwr: false,
         push: false,
         timestamps: None,
@@ -246,11 +246,11 @@ fn rfc_3168_section_6_1_3_marks_are_echoed_until_cwr() {
     let mut receiver = Receiver::new(1, &stack);
     let mut echoes = vec![];
     for (number, ecn, cwr) in [
-        (0, EcnCodepoint::Capable, false),
-        (1, EcnCodepoint::Marked, false),
-        (2, EcnCodepoint::Capable, false),
-        (3, EcnCodepoint::Capable, true),
-        (4, EcnCodepoint::Capable, false),
+        (0, Ecn::Ect0, false),
+        (1, Ecn::Ce, false),
+        (2, Ecn::Ect0, false),
+        (3, Ecn::Ect0, true),
+        (4, Ecn::Ect0, false),
     ] {
         let packet = ArrivingData { ecn, cwr, ..data(1 + number * 1000, 1000) };
         receiver.on_data(0, &packet, &stack);
@@ -268,7 +268,7 @@ fn rfc_8257_section_3_2_change_of_marks_is_acked_immediately() {
     }
     // `largest` is a full packet, so the next acknowledgement waits.
     assert_eq!(arrive(&mut receiver, 0, data(16_001, 1000), &stack), [0_u64; 0]);
-    let packet = ArrivingData { ecn: EcnCodepoint::Marked, ..data(17_001, 1000) };
+    let packet = ArrivingData { ecn: Ecn::Ce, ..data(17_001, 1000) };
     receiver.on_data(0, &packet, &stack);
     let acks: Vec<_> = std::iter::from_fn(|| receiver.poll_ack(&stack)).collect();
     let echoes: Vec<_> = acks.iter().map(|ack| (ack.ack, ack.ece)).collect();
@@ -337,7 +337,7 @@ fn linux_sends_two_quick_acks_after_a_mark_and_16_until_4_17() {
         receiver.on_established(Some(2 * MILLISECOND), None);
         arrive(&mut receiver, 0, data(1, 1448), &stack);
         receiver.delay.quick = 0;
-        let marked = ArrivingData { ecn: EcnCodepoint::Marked, ..data(1449, 1448) };
+        let marked = ArrivingData { ecn: Ecn::Ce, ..data(1449, 1448) };
         arrive(&mut receiver, 0, marked, &stack);
         receiver.delay.quick
     };

@@ -1,9 +1,9 @@
 //! Segments that connections exchange.
 
 use super::accurate_ecn::AccEcnOption;
-use super::ecn_codepoint::EcnCodepoint;
 use super::segment::{SackBlock, SackBlocks, Timestamps};
 use crate::packet_kind::{HEADER_BYTES, TIMESTAMP_BYTES};
+use tcpcast_link::Ecn;
 
 /// SACK option with padding, without its blocks, and one block (RFC 2018, section 3).
 const SACK_OPTION_BYTES: u32 = 4;
@@ -80,7 +80,7 @@ pub struct Segment {
     /// Flags.
     pub flags: SegmentFlags,
     /// ECN codepoint of the IP header.
-    pub ecn: EcnCodepoint,
+    pub ecn: Ecn,
     /// Messages that a simulated application has sent so far to open its session, without bytes.
     pub messages: u8,
     /// Options.

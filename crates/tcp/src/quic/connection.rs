@@ -13,9 +13,10 @@ use super::sent_packets::SentPacket;
 use super::streams::{ChunkToSend, SendStream};
 use crate::modern::cc::path_model::BbrState;
 use crate::modern::{
-    CongestionWindow, EcnCodepoint, EndpointRole, HandshakeKind, InsertOutcome, OutstandingPacket,
+    CongestionWindow, EndpointRole, HandshakeKind, InsertOutcome, OutstandingPacket,
     ReassemblyQueue, Stack,
 };
+use tcpcast_link::Ecn;
 use tcpcast_link::time::{NEVER, Nanos};
 
 /// Smallest room in which a datagram gets another packet.
@@ -43,6 +44,8 @@ pub(super) struct Sent {
     pub number: u32,
     pub is_retransmission: bool,
     pub is_eliciting: bool,
+    /// Bytes of its packets.
+    pub bytes: u32,
 }
 
 /// A timer that expired.
@@ -583,22 +586,22 @@ impl QuicConnection {
         if self.handshake.is_confirmed {
             let full = full_datagram(self.mss);
             let sent = self.write_packet(now, Space::Application, full, &mut datagram.first)?;
-            datagram.payload = datagram.first.bytes();
+            datagram.payload = sent.bytes;
             datagram.ecn = self.ecn_of(sent.is_eliciting);
             return Some(sent);
         }
         self.poll_coalesced(now, datagram)
     }
 
-    fn ecn_of(&self, is_eliciting: bool) -> EcnCodepoint {
-        if self.ecn && is_eliciting { EcnCodepoint::Capable } else { EcnCodepoint::NotCapable }
+    fn ecn_of(&self, is_eliciting: bool) -> Ecn {
+        if self.ecn && is_eliciting { Ecn::Ect0 } else { Ecn::NotEct }
     }
 
     /// As [`QuicConnection::poll`], with packets of several spaces in a datagram.
     fn poll_coalesced(&mut self, now: Nanos, datagram: &mut Datagram) -> Option<Sent> {
         let full = full_datagram(self.mss).min(self.handshake.budget());
         let mut room = full.min(MIN_DATAGRAM);
-        let (mut result, mut is_padded, mut count) = (None::<Sent>, false, 0);
+        let (mut result, mut is_padded, mut count, mut bytes) = (None::<Sent>, false, 0, 0);
         for space in Space::ALL {
             if count == 0 && space == Space::Application {
                 room = full;
@@ -608,7 +611,8 @@ impl QuicConnection {
             }
             let mut packet = QuicPacket::default();
             let Some(sent) = self.write_packet(now, space, room, &mut packet) else { continue };
-            room -= packet.bytes();
+            room -= sent.bytes;
+            bytes += sent.bytes;
             let is_client = self.handshake.role == EndpointRole::Client;
             is_padded |= space == Space::Initial && (is_client || sent.is_eliciting);
             if space == Space::Handshake && is_client {
@@ -619,6 +623,7 @@ impl QuicConnection {
                 number: earlier.number.max(sent.number),
                 is_retransmission: earlier.is_retransmission || sent.is_retransmission,
                 is_eliciting: earlier.is_eliciting || sent.is_eliciting,
+                bytes,
             });
             match count {
                 0 => datagram.first = packet,
@@ -627,7 +632,6 @@ impl QuicConnection {
             count += 1;
         }
         let sent = result?;
-        let bytes: u32 = datagram.packets().map(QuicPacket::bytes).sum();
         let least = if is_padded { MIN_DATAGRAM.min(full) } else { 0 };
         datagram.payload = bytes.max(least);
         datagram.ecn = self.ecn_of(sent.is_eliciting);
@@ -673,15 +677,15 @@ impl QuicConnection {
         if sends_frames {
             self.write_frames(space, room, packet, &mut sent);
         }
-        sent.is_eliciting = packet.is_ack_eliciting();
+        (sent.is_eliciting, sent.bytes) = (packet.is_ack_eliciting(), packet.bytes());
         if !sent.is_eliciting {
             self.spaces[index].sent.push(None);
             return Some(sent);
         }
-        let (mut outstanding, bytes) = (OutstandingPacket::default(), packet.bytes());
-        self.congestion.on_sent(now, number, &mut outstanding, bytes);
+        let mut outstanding = OutstandingPacket::default();
+        self.congestion.on_sent(now, number, &mut outstanding, sent.bytes);
         let state = &mut self.spaces[index];
-        state.sent.push(Some(SentPacket::new(packet, outstanding, bytes)));
+        state.sent.push(Some(SentPacket::new(packet, outstanding, sent.bytes)));
         state.last_eliciting_sent = now;
         self.probes_due[index] = self.probes_due[index].saturating_sub(1);
         Some(sent)

@@ -1,6 +1,7 @@
 //! Datagrams, their packets and frames, and lengths on the wire.
 
-use crate::modern::{EcnCodepoint, SackBlock};
+use crate::modern::SackBlock;
+use tcpcast_link::Ecn;
 use tcpcast_link::time::Nanos;
 
 /// IPv4 and UDP headers.
@@ -205,7 +206,7 @@ pub struct Datagram {
     /// Bytes of the UDP payload, with padding.
     pub payload: u32,
     /// ECN codepoint of the IP header.
-    pub ecn: EcnCodepoint,
+    pub ecn: Ecn,
 }
 
 impl Datagram {

@@ -3,10 +3,11 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use tcpcast_link::Ecn;
 use tcpcast_link::time::MILLISECOND;
 use tcpcast_tcp::modern::{
-    ArrivingAck, ArrivingData, EcnCodepoint, OutgoingAck, PacketToSend, Receiver, SendReason,
-    Sender, SenderEvent, Stack, Timestamps, timestamp_at,
+    ArrivingAck, ArrivingData, OutgoingAck, PacketToSend, Receiver, SendReason, Sender,
+    SenderEvent, Stack, Timestamps, timestamp_at,
 };
 
 /// Faults of the link, in percent of packets.
@@ -163,9 +164,9 @@ impl Link {
 
     fn send_data(&mut self, sent: PacketToSend) {
         self.packets += 1;
-        let mut ecn = if sent.ect { EcnCodepoint::Capable } else { EcnCodepoint::NotCapable };
+        let mut ecn = if sent.ect { Ecn::Ect0 } else { Ecn::NotEct };
         if sent.ect && self.happens(self.faults.marks) {
-            ecn = EcnCodepoint::Marked;
+            ecn = Ecn::Ce;
         }
         let timestamps = Timestamps { value: timestamp_at(self.now), echo: 0 };
         let data = ArrivingData {

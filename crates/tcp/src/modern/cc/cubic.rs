@@ -80,6 +80,8 @@ struct CurveEvaluation {
 pub struct CubicControl {
     options: CubicOptions,
     tick: Nanos,
+    /// Age at which an evaluation of the curve is out of date while the window is unchanged.
+    max_curve_age: Nanos,
     w_max: u32,
     epoch: Option<CubicEpoch>,
     last: Option<CurveEvaluation>,
@@ -96,6 +98,8 @@ impl CubicControl {
         Self {
             options,
             tick: rules.tick,
+            // Linux compares whole ticks.
+            max_curve_age: (MAX_CURVE_AGE / rules.tick + 1) * rules.tick,
             w_max: 0,
             epoch: None,
             last: None,
@@ -111,16 +115,22 @@ impl CubicControl {
     }
 
     /// Returns the number of acknowledged packets needed to grow the window by one.
+    #[inline(always)]
     fn acks_per_window_packet(&mut self, cwnd: u32, acked: u32, now: Nanos) -> u32 {
         if let Some(epoch) = &mut self.epoch {
             epoch.acked = epoch.acked.saturating_add(acked);
         }
-        if let Some(last) = self.last.filter(|last| last.cwnd == cwnd) {
+        match self.last {
             // While the window is unchanged, Linux evaluates the curve at most once per 1/32 s.
-            if self.round_down_to_ticks(now - last.at) <= MAX_CURVE_AGE {
-                return last.per_packet;
+            Some(last) if last.cwnd == cwnd && now - last.at < self.max_curve_age => {
+                last.per_packet
             }
+            _ => self.evaluate_curve(cwnd, acked, now),
         }
+    }
+
+    #[inline(never)]
+    fn evaluate_curve(&mut self, cwnd: u32, acked: u32, now: Nanos) -> u32 {
         let now = self.round_down_to_ticks(now);
         let same_tick = self.last.filter(|last| self.epoch.is_some() && last.at == now);
         let curve = match same_tick {

@@ -1,27 +1,22 @@
 //! ECN echo of the receiver.
 
 use super::super::stack::Stack;
+use super::Receiver;
 use super::delayed_ack::AckDueTime;
-use super::{EcnCodepoint, Receiver};
+use tcpcast_link::Ecn;
 
 impl Receiver {
     /// RFC 3168, section 6.1.3; with DCTCP each mark is echoed (RFC 8257, section 3.2), and accurate
     /// ECN counts them.
     #[inline(never)]
-    pub(super) fn update_ecn_echo(
-        &mut self,
-        len: u32,
-        ecn: EcnCodepoint,
-        cwr: bool,
-        stack: &Stack,
-    ) {
+    pub(super) fn update_ecn_echo(&mut self, len: u32, ecn: Ecn, cwr: bool, stack: &Stack) {
         if let Some(marks) = &mut self.marks {
             if marks.on_packets(len.div_ceil(stack.mss).max(1), len, ecn) {
                 self.due = AckDueTime::NOW;
             }
             return;
         }
-        let marked = ecn == EcnCodepoint::Marked;
+        let marked = ecn == Ecn::Ce;
         if len == 0 {
             return;
         }
@@ -42,7 +37,7 @@ impl Receiver {
             self.due = AckDueTime::NOW;
         }
         match ecn {
-            EcnCodepoint::Marked => {
+            Ecn::Ce => {
                 if !self.echoes {
                     self.enter_quick_ack_mode(stack.kernel.quick_acks_at_mark);
                 }
@@ -50,11 +45,11 @@ impl Receiver {
                 self.seen_ect = true;
             }
             // Probably a retransmission, which is not ECN-capable.
-            EcnCodepoint::NotCapable if self.seen_ect => {
+            Ecn::NotEct if self.seen_ect => {
                 self.enter_quick_ack_mode(stack.kernel.quick_acks_at_mark)
             }
-            EcnCodepoint::NotCapable => (),
-            EcnCodepoint::Capable | EcnCodepoint::Scalable => self.seen_ect = true,
+            Ecn::NotEct => (),
+            Ecn::Ect0 | Ecn::Ect1 => self.seen_ect = true,
         }
     }
 }

@@ -89,8 +89,9 @@ impl Receiver {
 #[cfg(test)]
 mod tests {
     use super::super::super::presets::Preset;
-    use super::super::super::receiver::{ArrivingData, EcnCodepoint};
+    use super::super::super::receiver::ArrivingData;
     use super::*;
+    use tcpcast_link::Ecn;
 
     const RTT: Nanos = 100 * MILLISECOND;
 
@@ -109,7 +110,7 @@ mod tests {
                         start: next,
                         len: stack.mss,
                         fin: false,
-                        ecn: EcnCodepoint::NotCapable,
+                        ecn: Ecn::NotEct,
                         cwr: false,
                         push: false,
                         timestamps: Some(Timestamps { value: timestamp_at(now), echo }),
