@@ -1,11 +1,13 @@
 """Comparison of two scenarios with common random numbers, as an A/B test sees it.
 
 Both scenarios run with the same seeds. Each replication gives a pair of values of a metric, whose
-mean difference has an interval. The number of users is that of a test with two groups of
-equal size, a power of 80 % and a level of 5 % (two-sided): ``(1.960 + 0.842)^2 (var A + var B) /
-difference^2``, where ``var`` is the variance of the value of one user, who loads one page: for a
-mean that of the times, for a percentile ``p (1 - p) / density^2``, its asymptotic variance per
-value.
+mean difference has an interval. The round-trip times of both runs of a pair differ from those of
+the scenarios by the same random share: on a line without variations, all pages of all runs meet the
+queue in the same few states, so that runs with equal round-trip times are one observation. The
+number of users is that of a test with two groups of equal size, a power of 80 % and a level of 5 %
+(two-sided): ``(1.960 + 0.842)^2 (var A + var B) / difference^2``, where ``var`` is the variance of
+the value of one user, who loads one page: for a mean that of the times, for a percentile ``p (1 -
+p) / density^2``, its asymptotic variance per value.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from tcpcast.engines import RunOptions
 from tcpcast.engines import answer as run_engines
 from tcpcast.errors import DomainError, OptionError
 from tcpcast.finding import Finding
+from tcpcast.intervals import student_quantile
 from tcpcast.metrics import METRICS, PERCENTILES, sort_metrics
 from tcpcast.statistics import estimate_mean
 
@@ -34,8 +37,10 @@ if TYPE_CHECKING:
     Floats = np.ndarray[Any, np.dtype[np.float64]]
     Table = Mapping[str, np.ndarray[Any, Any]]
 
-DEFAULT_REPLICATIONS = 10
+DEFAULT_REPLICATIONS = 20
 MIN_REPLICATIONS = 3
+DEFAULT_RTT_SPREAD = 0.1
+"""``run.rtt_spread`` of scenarios without it."""
 POWER_QUANTILES = 1.959964 + 0.841621
 """Quantiles of the standard normal distribution for a level of 5 % (two-sided) and 80 % power."""
 
@@ -83,6 +88,11 @@ class ABTest:
         """Number of pairs."""
         return self.scenarios[0].run.replications
 
+    @property
+    def rtt_spread(self) -> float:
+        """Largest relative difference of the round-trip times of a pair from the scenarios'."""
+        return self.scenarios[0].run.rtt_spread or 0.0
+
 
 def run_ab_test(
     scenarios: tuple[Scenario, Scenario],
@@ -97,11 +107,12 @@ def run_ab_test(
     Parameters
     ----------
     scenarios
-        A and B; the seed and the number of replications are those of A.
+        A and B; the seed, the number of replications and the spread of round-trip times are those
+        of A, whose default is 10 %.
     metric
         Metric of the verdict; default: the main metric of the traffic.
     replications
-        Number of pairs; default: ``run.replications`` of A if it is above 1, or 10.
+        Number of pairs; default: ``run.replications`` of A if it is above 1, or 20.
     threads, progress
         As in :class:`tcpcast.engines.RunOptions`.
 
@@ -120,7 +131,12 @@ def run_ab_test(
         raise OptionError(
             "--metric", f"there is no metric {metric}; use page_time_p95_s, for example"
         )
-    changes = {"run.replications": count, "run.seed": scenarios[0].run.seed}
+    spread = scenarios[0].run.rtt_spread
+    changes = {
+        "run.replications": count,
+        "run.seed": scenarios[0].run.seed,
+        "run.rtt_spread": DEFAULT_RTT_SPREAD if spread is None else spread,
+    }
     paired = (scenarios[0].with_changes(changes), scenarios[1].with_changes(changes))
     found = [_run(scenario, half, threads, progress) for half, scenario in enumerate(paired)]
     answers = (found[0], found[1])
@@ -169,7 +185,7 @@ def compare_metric(name: str, answers: tuple[Answer, Answer]) -> PairedMetric:
     changes = columns[1][:pairs] - columns[0][:pairs]
     # Rounding errors are no difference.
     changes[np.abs(changes) <= MAX_ROUNDING * np.abs(columns[0][:pairs])] = 0.0
-    difference = _mean_with_interval(changes)
+    difference = estimate_paired_difference(changes)
     paired = PairedMetric(name, (values[0], values[1]), difference)
     if not paired.is_significant:
         return paired
@@ -188,6 +204,25 @@ def _mean_with_interval(values: Floats) -> Metric:
     if estimate is None:
         return Metric(math.nan, interval_warning="too few replications")
     return Metric(estimate.value, estimate.low, estimate.high)
+
+
+def estimate_paired_difference(changes: Floats) -> Metric:
+    """Return the mean of the differences of independent pairs, with Student's interval.
+
+    Under the hypothesis of no difference, a skewness estimated from the same few pairs is
+    correlated with their mean, so that an interval corrected by it would exclude 0 too often.
+
+    Parameters
+    ----------
+    changes
+        Difference of each pair, ``[pairs]``; nan if a run has no value.
+    """
+    if not np.isfinite(changes).all():
+        return Metric(math.nan, interval_warning="some replications have no value")
+    value, pairs = float(changes.mean()), changes.size
+    error = float(changes.std(ddof=1)) / math.sqrt(pairs)
+    half_width = student_quantile(pairs - 1) * error
+    return Metric(value, value - half_width, value + half_width)
 
 
 def _variance_of_user(name: str, table: Table) -> float:

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import math
 import random
 import resource
 from pathlib import Path
@@ -57,6 +58,34 @@ def test_one_line(
     errors = capsys.readouterr().err
     assert errors.startswith(f"tcpcast: {path}: {message}")
     assert errors.count("\n") == 1
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -1, 1e300, None])
+def test_flows_without_numbers_are_one_line(tmp_path: Path, capsys: Capture, value: Any) -> None:
+    document = flent_document()
+    for name, samples in document["raw_values"].items():
+        for sample in samples if name.startswith("TCP") else ():
+            sample["val"] = value
+    path = tmp_path / "file"
+    path.write_text(json.dumps(document))
+    assert main(["compare", "flent", str(path)]) == 2
+    message = "no flow of TCP has a rate above 0 (null and NaN do not count); use a test such as "
+    assert capsys.readouterr().err == f"tcpcast: {path}: {message}rrul or tcp_nup\n"
+
+
+def test_times_of_damaged_files_are_one_line(tmp_path: Path, capsys: Capture) -> None:
+    document = flent_document()
+    path = tmp_path / "file"
+    for sample in document["raw_values"]["Ping (ms) ICMP"]:
+        sample["val"] = 1e14
+    path.write_text(json.dumps(document))
+    assert math.isnan(read_line_test("flent", path).idle_rtt_s)
+    flow = next(name for name in document["raw_values"] if name.startswith("TCP"))
+    document["raw_values"][flow][-1]["t"] = 1e14
+    path.write_text(json.dumps(document))
+    assert main(["compare", "flent", str(path)]) == 2
+    message = "the times of the flows span 1e+14 s, but a test takes at most 1000000 s; repeat the"
+    assert capsys.readouterr().err == f"tcpcast: {path}: {message} test\n"
 
 
 def test_missing_files_and_unknown_programs(tmp_path: Path, capsys: Capture) -> None:

@@ -2,11 +2,14 @@
 
 import gzip
 import json
+import math
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tcpcast.errors import ScenarioError
+from tcpcast import trace
+from tcpcast.errors import CaptureError, ScenarioError, TcpcastError
+from tcpcast.report.load_answers import read_saved_answers
 from tcpcast.scenario import Scenario
 from tcpcast.scenario.har import read_har
 from tcpcast.scenario.loading import load as load_scenario
@@ -174,7 +177,6 @@ def test_redirects_in_a_har_file_are_parents(tmp_path: Path) -> None:
         ({"status": 304, "bodySize": -1, "headersSize": 90, "content": {"size": 90_000}}, {}, 90),
         ({"status": 200, "bodySize": -1, "headersSize": -1, "content": {"size": 900}}, {}, 1_200),
         ({"status": 204, "bodySize": 0, "headersSize": 120, "content": {"size": 0}}, {}, 120),
-        ({"status": 404, "bodySize": 1e17, "content": {"size": 700}}, {}, 1_000),
         ({"status": 200, "_transferSize": -1, "bodySize": 700, "headersSize": 90}, {}, 790),
         # Not transferred: by a service worker, from caches, failed, and a WebSocket.
         ({"status": 200, "_transferSize": 0, "content": {"size": 900}}, {}, None),
@@ -252,14 +254,37 @@ def test_har_of_hours_and_without_transfers_are_refused(tmp_path: Path) -> None:
         load(tmp_path, "page.har")
 
 
+@pytest.mark.parametrize("size", [1e14, 1e300, math.inf, 10**400])
+@pytest.mark.parametrize("key", ["_transferSize", "bodySize", "headersSize"])
+def test_sizes_of_damaged_har_files_are_one_error(tmp_path: Path, key: str, size: float) -> None:
+    root, script = make_entry("https://a.example/", 0), make_entry("https://a.example/x.js", 1)
+    script["response"][key] = size
+    write_har(tmp_path / "page.har", root, script)
+    message = (
+        r"page.har: x.js has (inf|1e\+14) B, but an object has at most 1e\+10 B; correct the f"
+    )
+    with pytest.raises(ScenarioError, match=message):
+        load(tmp_path, "page.har")
+    del script["response"][key]
+    script["request"]["headersSize"] = size
+    write_har(tmp_path / "page.har", root, script)
+    with pytest.raises(ScenarioError, match=message):
+        load(tmp_path, "page.har")
+
+
 def test_har_file_as_scenario_says_how_to_use_it(tmp_path: Path) -> None:
     path = write_har(tmp_path / "page.har", make_entry("https://a.example/", 0))
     with pytest.raises(ScenarioError) as caught:
         load_scenario(path)
     assert str(caught.value) == (
-        f"{path}: a page, not a scenario; use it on a line: page-lte "
+        f"{path}: a page, not a scenario; load it on a line: tcpcast run page-lte "
         f"--set class.web.traffic.objects={path}"
     )
+    with pytest.raises(CaptureError) as caught_by_trace:
+        trace(path)
+    assert str(caught_by_trace.value) == str(caught.value).replace("a scenario", "a capture")
+    with pytest.raises(TcpcastError, match="a page without answers; load it on a line: tcpcast r"):
+        read_saved_answers(path)
     changes = {"class.web.traffic.objects": str(path)}
     (web,) = load_scenario("page-lte", changes=changes).populations
     assert isinstance(web.traffic, Pages)

@@ -14,6 +14,7 @@ from tcpcast.ab_test import (
     PairedMetric,
     _variance_of_user,
     compare_metric,
+    estimate_paired_difference,
     find_verdict,
     run_ab_test,
 )
@@ -103,6 +104,34 @@ def width(metric: Metric) -> float:
     assert metric.low is not None
     assert metric.high is not None
     return metric.high - metric.low
+
+
+@pytest.mark.parametrize("pairs", [3, 10, 20])
+def test_interval_of_a_skewed_difference_excludes_0_in_at_most_5_percent(pairs: int) -> None:
+    """A change moves some lines into another state, in either direction, and the rest little."""
+    random = np.random.default_rng(pairs)
+    excluded = 0
+    for _ in range(2000):
+        changes = random.normal(0, 0.01, pairs)
+        changes += random.choice([0.0, -0.3, 0.3], pairs, p=[0.7, 0.15, 0.15])
+        found = estimate_paired_difference(changes)
+        assert found.low is not None
+        assert found.high is not None
+        excluded += not found.low <= 0 <= found.high
+    assert 0.005 < excluded / 2000 < 0.06
+
+
+def test_round_trip_times_of_pairs_differ_unless_the_scenario_says_otherwise() -> None:
+    scenarios = make_scenario(), make_scenario("b", server="20ms")
+    test = run_ab_test(scenarios, metric="first_byte_p50_s", replications=6)
+    assert test.rtt_spread == 0.1
+    spread = width(test.main.values[0])
+    exact = tuple(each.with_changes({"run.rtt_spread": "0%"}) for each in scenarios)
+    test = run_ab_test((exact[0], exact[1]), metric="first_byte_p50_s", replications=6)
+    assert test.rtt_spread == 0
+    # The first byte takes three round trips of 40 ms, each with 6 % as standard deviation.
+    assert width(test.main.values[0]) < 0.3 * spread
+    assert 0.004 < spread < 0.03
 
 
 def test_results_do_not_depend_on_threads() -> None:

@@ -126,6 +126,7 @@ fn network(road: &RoadConfig) -> NetworkConfig {
         }],
         cross: road.cross.iter().map(stream).collect(),
         round_loss: None,
+        rtt_spread: 0.0,
         headline: road.hops_before.len(),
         links,
         warmup: 0,

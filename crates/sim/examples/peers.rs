@@ -146,6 +146,7 @@ impl Workload {
             }],
             cross: Vec::new(),
             round_loss: None,
+            rtt_spread: 0.0,
             headline,
             links,
             warmup: self.warmup,

@@ -63,6 +63,8 @@ pub enum StreamPurpose {
     LinkRemark = 54,
     /// Selection among equal routes.
     Route = 53,
+    /// Factors of the delays of replications.
+    RttSpread = 56,
     /// Gaps between the ends of OFF times of a scaled population.
     ScaledGap = 40,
     /// File sizes of a scaled population.

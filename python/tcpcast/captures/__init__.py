@@ -126,6 +126,8 @@ def trace(
         reason = OS_ERROR_SUFFIX.sub("", str(error))
         if isinstance(error, IsADirectoryError):
             reason = "a folder, not a capture; to read all captures in it, use `tcpcast report`"
+        elif isinstance(error, ValueError):
+            reason = _reason_by_suffix(whose) or reason
         raise CaptureError(reason, file=whose) from error
     if "text" in found:
         return _read_log_text(found["text"], file)
@@ -167,6 +169,18 @@ def trace(
         failed=failed_connections_table(found["failed"]),
         interruptions=interruption_table(found["interruptions"], asked, found["first_ns"]),
     )
+
+
+def _reason_by_suffix(file: str) -> str | None:
+    """Return why a file of another program is not a capture, and which command reads it."""
+    name = file.lower()
+    if name.endswith(".har"):
+        from tcpcast.scenario.loading import page_advice  # noqa: PLC0415 - for this error only
+
+        return f"a page, not a capture; {page_advice(file)}"
+    if name.endswith((".flent", ".flent.gz")):
+        return f"a test of flent, not a capture; use tcpcast compare flent {file}"
+    return None
 
 
 def _read_log_text(text: bytes, file: str) -> Capture:

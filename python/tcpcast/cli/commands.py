@@ -156,8 +156,10 @@ HOME = Command(
 COMPARE = Command(
     "compare",
     "Compare two scenarios, or a measurement and a simulation.",
-    "Two scenarios run with the same random numbers, and the differences of their metrics have "
-    "intervals; the verdict states how many users an A/B test needs to see the difference. From a "
+    "Two scenarios run in pairs with the same random numbers; the round-trip times of each pair "
+    "differ by up to 10 % from those of the scenarios (run.rtt_spread), so that the intervals of "
+    "the differences include coincidences of a line. The verdict states how many users an A/B test "
+    "needs to see the difference. From a "
     "file of flent, `iperf3 -J` or `crusader export`, it reads rates, RTT and the settings of tc, "
     "simulates the same test, and prints measured beside simulated values; the options of the line "
     "state what the file does not.",
@@ -178,7 +180,7 @@ COMPARE = Command(
         Option(
             "replications",
             "N",
-            "Pairs of runs of two scenarios; default 10, or run.replications of A.",
+            "Pairs of runs of two scenarios; default 20, or run.replications of A.",
             type=int,
             minimum=3,
         ),

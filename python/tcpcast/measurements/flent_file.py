@@ -32,6 +32,11 @@ MAX_LINE = 2000
 _FLOW = re.compile(r"TCP (upload|download)(?![a-z])(.*)", re.ASCII)
 _COMBINED = re.compile(r"\s(?:avg|sum|fairness)\b")
 _TCP_EXTRAS = re.compile(r"::[a-z]\w*$", re.ASCII)
+MAX_LENGTH_S = 1_000_000
+"""Longest test; more is a damaged time."""
+MAX_RTT_S = 1000.0
+"""Largest RTT of a ping that counts."""
+
 WARMUP_SHARE = 1 / 3
 """Share of the load that is left out: its ssthresh may come from earlier tests (tcp_metrics)."""
 
@@ -94,6 +99,12 @@ class _Reader:
         times = [each for samples in self.flow_samples.values() for each in samples]
         self.start_s = min((begin for begin, _, _ in times), default=0.0)
         self.end_s = max((end for _, end, _ in times), default=0.0)
+        if self.end_s - self.start_s > MAX_LENGTH_S:
+            raise CaptureError(
+                f"the times of the flows span {self.end_s - self.start_s:.3g} s, but a test takes "
+                f"at most {MAX_LENGTH_S} s; repeat the test",
+                file=file,
+            )
         self.warmed_s = self.start_s + WARMUP_SHARE * (self.end_s - self.start_s)
 
     def read(self) -> LineTest:
@@ -101,7 +112,8 @@ class _Reader:
         rates = self.rates_bps()
         if not any(rate > 0 for rate in rates.values()):
             raise CaptureError(
-                "the test has no flow of TCP with data; use a test such as rrul or tcp_nup",
+                "no flow of TCP has a rate above 0 (null and NaN do not count); use a test such as "
+                "rrul or tcp_nup",
                 file=self.file,
             )
         test = text(self.metadata.get("NAME"), 60)
@@ -250,7 +262,9 @@ class _Reader:
         values = rows(self.results.get(name))
         plotted = [(x, number(value) / 1e3) for x, value in zip(self.x, values, strict=False)]
         for found in (each, plotted):
-            known = [(x, value) for x, value in found if value > 0 and not math.isnan(x)]
+            known = [
+                (x, value) for x, value in found if 0 < value <= MAX_RTT_S and not math.isnan(x)
+            ]
             if known:
                 return known
         return []

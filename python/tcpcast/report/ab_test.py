@@ -18,6 +18,7 @@ from tcpcast.report.palette import line_style
 from tcpcast.report.quantity import metric_label, scale_for_unit
 from tcpcast.report.summary import describe_scenario
 from tcpcast.report.verdict import value_text, verdict_text
+from tcpcast.units import format_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,7 +40,14 @@ def ab_parts(test: ABTest, names: Names) -> list[Part]:
         for name, scenario in zip(names, test.scenarios, strict=True)
     ]
     verdict = verdict_text(find_verdict(test, names))
-    pairs = f"packet, {count_text(test.replications, 'pair')} of runs with the same random numbers"
+    pairs = (
+        f"packet, {count_text(test.replications, 'pair')} of runs with the same random numbers, "
+        + (
+            f"RTT of each pair within {format_ratio(test.rtt_spread)}"
+            if test.rtt_spread
+            else "for exactly these round-trip times"
+        )
+    )
     return [
         *parts,
         BLANK_LINE,
@@ -96,6 +104,7 @@ def ab_json(test: ABTest, names: Names) -> str:
             "verdict": verdict_text(findings),
             "findings": [finding.to_json() for finding in findings],
             "pairs": test.replications,
+            "rtt_spread": test.rtt_spread,
             "metrics": {row.name: _row(row) for row in test.metrics},
         }
     )

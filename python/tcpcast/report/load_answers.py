@@ -24,6 +24,7 @@ from tcpcast.engines.registry import MEASUREMENT_FAMILY, Formula
 from tcpcast.errors import ScenarioError, Suggestion, TcpcastError
 from tcpcast.report.answers import Answers
 from tcpcast.scenario import Scenario
+from tcpcast.scenario.loading import page_advice
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -118,6 +119,8 @@ def read_saved_answers(path: Path) -> Answers:
         raise TcpcastError(f"{path}: cannot be read ({error.strerror}); check the file") from None
     except (ValueError, RecursionError) as error:
         raise TcpcastError(f"{path}: not JSON ({error}); {_HOW_TO_WRITE}") from None
+    if path.suffix.lower() == ".har":
+        raise TcpcastError(f"{path}: a page without answers; {page_advice(path)}")
     if isinstance(content, dict) and "captures" in content:
         raise TcpcastError(
             f"{path}: contains tables of captures; to report on captures, pass the capture files: "

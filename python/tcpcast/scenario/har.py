@@ -27,6 +27,8 @@ MAX_ENTRIES = 2_000
 MAX_URL = 4_000
 MAX_LENGTH_S = 3_600
 """Largest time from the document to a request; more is a wrong clock, or more than one page."""
+MAX_BYTES = 10**10
+"""Most bytes of an object or its request; more is a damaged number."""
 _ADVICE = "export a single page"
 _PRIORITIES = {"VeryHigh": 0, "High": 1, "Medium": 3, "Low": 4, "VeryLow": 5}
 """Urgency in RFC 9218 by Chrome's priorities, as Chrome sends it."""
@@ -69,7 +71,7 @@ def read_har(path: Path) -> list[dict[str, Any]]:
     # A page without a request, such as an empty tab, is not the first one.
     found: dict[str, list[_Entry]] = {}
     for row in map(table, listed):
-        if (entry := _read_entry(row)) is not None:
+        if (entry := _read_entry(row, str(path))) is not None:
             found.setdefault(text(row.get("pageref")) if several else "", []).append(entry)
     ids = [text(table(page).get("id")) for page in rows(log.get("pages"))] if several else [""]
     everything = [entry for entries in found.values() for entry in entries]
@@ -99,7 +101,7 @@ def read_har(path: Path) -> list[dict[str, Any]]:
     return _make_objects(entries)
 
 
-def _read_entry(row: dict[str, Any]) -> _Entry | None:
+def _read_entry(row: dict[str, Any], file: str) -> _Entry | None:
     """Return a request; None for objects that did not cross the network."""
     request, response, timings = (table(row.get(k)) for k in ("request", "response", "timings"))
     url = text(request.get("url"), MAX_URL)
@@ -107,6 +109,13 @@ def _read_entry(row: dict[str, Any]) -> _Entry | None:
     host = _host(url)
     if host is None or math.isnan(begins_s) or not _is_moved(row, response):
         return None
+    size, sent = _size(response), max(1.0, _first_number(request.get("headersSize"), 400))
+    if max(size, sent) > MAX_BYTES:
+        raise CaptureError(
+            f"{_name(url)} has {max(size, sent):.3g} B, but an object has at most {MAX_BYTES:.0e} "
+            "B; correct the file, or export the page again",
+            file=file,
+        )
     blocked, wait, receive, connect, ssl = (
         _milliseconds(timings.get(key)) for key in ("blocked", "wait", "receive", "connect", "ssl")
     )
@@ -117,8 +126,8 @@ def _read_entry(row: dict[str, Any]) -> _Entry | None:
         redirect=_redirect(url, text(response.get("redirectURL"), MAX_URL)),
         is_document=_is_navigation(row),
         host=host,
-        size=_size(response),
-        request=max(1, round(_first_number(request.get("headersSize"), 400))),
+        size=round(size),
+        request=round(sent),
         priority=_PRIORITIES.get(str(row.get("_priority")), 3),
         begins_s=begins_s,
         wait_s=wait,
@@ -181,22 +190,25 @@ def _initiator(value: dict[str, Any]) -> str:
     return ""
 
 
-def _size(response: dict[str, Any]) -> int:
+def _size(response: dict[str, Any]) -> float:
     """Return the bytes of an answer on the network: Chrome's measurement, or body and headers."""
-    moved = number(response.get("_transferSize"))
+    moved = _first_number(response.get("_transferSize"), 0)
     if moved > 0:
-        return round(moved)
-    body = number(response.get("bodySize"))
+        return moved
+    body = _first_number(response.get("bodySize"), math.nan)
     if number(response.get("status")) == 304:
         body = 0.0
     elif math.isnan(body):
         body = _first_number(table(response.get("content")).get("size"), 0)
-    return max(1, round(body + _first_number(response.get("headersSize"), 300)))
+    return max(1.0, body + _first_number(response.get("headersSize"), 300))
 
 
 def _first_number(value: object, default: float) -> float:
     found = number(value)
-    return default if math.isnan(found) else min(found, 1e12)
+    if not math.isnan(found):
+        return found
+    is_too_large = isinstance(value, int | float) and value > MAX_BYTES
+    return math.inf if is_too_large else default
 
 
 def _milliseconds(value: object) -> float:

@@ -62,10 +62,7 @@ def load(source: str | PathLike[str], *, changes: Mapping[str, Any] | None = Non
     """
     path = find_scenario_file(source)
     if path.suffix.lower() == ".har":
-        raise ScenarioError(
-            f"{source}: a page, not a scenario; use it on a line: page-lte "
-            f"--set class.web.traffic.objects={source}"
-        )
+        raise ScenarioError(f"{source}: a page, not a scenario; {page_advice(source)}")
     protect_inputs(path)
     folder = None if path.parent == PACKAGED else path.parent
     return parse_scenario(read_scenario_text(path), str(source), changes=changes, folder=folder)
@@ -100,6 +97,11 @@ def parse_scenario(
         raise ScenarioError(f"{where}: larger than 16 MiB; move values to a CSV file")
     tables = parse_toml(text, where)
     return Scenario.from_dict(apply_changes(tables, changes) if changes else tables, folder=folder)
+
+
+def page_advice(file: str | PathLike[str]) -> str:
+    """Return how to use a HAR file."""
+    return f"load it on a line: tcpcast run page-lte --set class.web.traffic.objects={file}"
 
 
 def get_packaged_names() -> list[str]:

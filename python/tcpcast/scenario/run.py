@@ -160,6 +160,14 @@ class Run(Table):
         default=1, examples=[4], description=("independent runs; with 1, intervals use batch means")
     )
     seed: Annotated[int, *integer_annotation(0, MAX_SEED)] = Field(default=1, examples=[1])
+    rtt_spread: Ratio | None = Field(
+        default=None,
+        examples=["10%"],
+        description=(
+            "each replication multiplies its propagation delays by a random factor between 1 - "
+            "rtt_spread and 1 + rtt_spread, so that intervals include coincidences of a line"
+        ),
+    )
     precision: Precision = Field(
         default=None,
         examples=["1%"],

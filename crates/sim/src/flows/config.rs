@@ -6,7 +6,7 @@ use crate::jitter::JitterConfig;
 use crate::loss::LinkLossConfig;
 use crate::probe::{LINK_CLASS_CELLS, LINK_TOTAL_CELLS, ProbeConfig};
 use crate::queue::{LinkRate, TokenBucketConfig, disciplines};
-use crate::random::mix_bits;
+use crate::random::{NamedStream, RandomSource, RandomStream, StreamPurpose, mix_bits};
 use crate::traffic::{BulkStartTimes, Distribution, Traffic};
 use serde::Deserialize;
 use std::num::NonZeroU32;
@@ -534,6 +534,10 @@ pub struct NetworkConfig {
     /// Probability of correlated loss on the headline link: if a packet of a round of a flow is
     /// lost, the rest of the round is lost too.
     pub round_loss: Option<f64>,
+    /// Largest relative difference of the delays of a replication from those of the configuration.
+    /// Without random events, a small change of a delay decides which packet meets a full queue, so
+    /// that equal delays would give all replications the same coincidences.
+    pub rtt_spread: f64,
     /// Link whose packets the counters of the bottleneck count.
     pub headline: usize,
     /// Duration of the warm-up, which the statistics exclude.
@@ -543,7 +547,38 @@ pub struct NetworkConfig {
     pub probes: ProbeConfig,
 }
 
+/// Fractional part of the golden ratio: its multiples modulo 1 fill an interval evenly, whatever
+/// their number.
+const GOLDEN_STEP: f64 = 0.618_033_988_749_894_9;
+
 impl NetworkConfig {
+    /// Multiplies all delays by the factor of a replication, which depends on the seed.
+    pub(crate) fn spread_delays(&mut self, replication: u32) {
+        let purpose = StreamPurpose::RttSpread;
+        let offset = RandomStream::for_entity(self.seed, 0, 0, purpose).draw_unit();
+        let place = (offset + f64::from(replication) * GOLDEN_STEP).fract();
+        let factor = 1.0 + self.rtt_spread * (2.0 * place - 1.0);
+        let multiply = |delay: &mut Nanos| *delay = libm::round(*delay as f64 * factor) as Nanos;
+        for link in &mut self.links {
+            multiply(&mut link.delay);
+            for TimedChange { change, .. } in &mut link.changes {
+                if let LinkChangeConfig::Delay(delay) = change {
+                    multiply(delay);
+                }
+            }
+        }
+        for class in &mut self.classes {
+            multiply(&mut class.delay);
+            multiply(&mut class.back_delay);
+            if let FlowTraffic::Page(page) = &mut class.traffic {
+                for host in &mut page.hosts {
+                    multiply(&mut host.delay);
+                    multiply(&mut host.back_delay);
+                }
+            }
+        }
+    }
+
     /// Members of the site of a class; 1 without a site.
     pub(crate) fn member_count(&self, class: &FlowClassConfig) -> u32 {
         class.site.map_or(1, |site| self.sites[site].count)

@@ -174,7 +174,12 @@ pub fn create_network_replications(config: &NetworkConfig, count: u32) -> Replic
     let others = Arc::new(others);
     Replications::from_fn(count, move |number| {
         let config = if number == 0 { &first } else { &others };
-        Box::new(FlowSimulation::new(config, number))
+        if config.rtt_spread == 0.0 {
+            return Box::new(FlowSimulation::new(config, number));
+        }
+        let mut spread = NetworkConfig::clone(config);
+        spread.spread_delays(number);
+        Box::new(FlowSimulation::new(&Arc::new(spread), number))
     })
 }
 

@@ -93,6 +93,7 @@ pub(super) fn network(
     NetworkConfig {
         cross: Vec::new(),
         round_loss: None,
+        rtt_spread: 0.0,
         seed: 1,
         links,
         sites: Vec::new(),
@@ -593,4 +594,56 @@ fn links_of_later_senders_have_the_changes_before_their_creation() {
     let time = run.class(0, ClassCell::OnTime) as f64 * 1e-9 / transfers as f64;
     // 120 ms of transmission and some round trips; 12 s at the first rate.
     assert!(transfers > 100 && (0.14..0.3).contains(&time), "{transfers}: {time} s");
+}
+
+#[test]
+fn delays_of_replications_fill_their_range_evenly() {
+    let delayed = TimedChange { at: SECOND, change: LinkChangeConfig::Delay(SECOND) };
+    let own = NetworkLinkConfig {
+        delay: SECOND,
+        changes: vec![delayed],
+        ..link(MBIT, 10, QueueConfig::DropTail)
+    };
+    let base =
+        NetworkConfig { rtt_spread: 0.1, ..network(vec![own], vec![class(1, &[0], &[], bulk())]) };
+    let delay = |seed, replication| {
+        let mut config = NetworkConfig { seed, ..base.clone() };
+        config.spread_delays(replication);
+        let [link, class] = [config.links[0].delay, 100 * config.classes[0].delay];
+        assert!(link.abs_diff(class) < 100, "one factor for all delays: {link}, {class}");
+        assert_eq!(config.links[0].changes[0].change, LinkChangeConfig::Delay(link));
+        link
+    };
+    let mut counts = [0; 10];
+    for replication in 0..100 {
+        let above = delay(1, replication) - 900 * MILLISECOND;
+        counts[(above / (20 * MILLISECOND)) as usize] += 1;
+    }
+    assert!(counts.iter().all(|count| (9..=11).contains(count)), "{counts:?}");
+    assert_ne!(delay(1, 0), delay(2, 0));
+}
+
+#[test]
+fn replications_have_the_delays_of_their_number() {
+    let links = vec![link(10 * MBIT, 10, QueueConfig::DropTail)];
+    let fixed = network(links, vec![class(1, &[0], &[], bulk())]);
+    let mean_rtts = |rtt_spread, count| -> Vec<u64> {
+        let config = NetworkConfig { rtt_spread, ..fixed.clone() };
+        let mut runs = create_network_replications(&config, count);
+        let limit = RunLimit { transfers: u64::MAX, until: 10 * SECOND };
+        let control = crate::replication::RunControl::new(count as usize);
+        runs.advance(limit, 2, &control);
+        let probes = runs.update_and_check_probes().expect("conservation");
+        let mean = |probes: &&Probes| {
+            let cell = |cell| probes.counters.class_cell(0, cell);
+            cell(ClassCell::RttSum) / cell(ClassCell::RttSamples)
+        };
+        probes.iter().map(mean).collect()
+    };
+    let four = mean_rtts(0.5, 4);
+    assert_eq!(mean_rtts(0.5, 2), four[..2]);
+    // Propagation takes 10.5 to 31.5 ms, transmission and the queue at most 12 ms.
+    let differ = |rtts: &[u64]| rtts.iter().max().unwrap() - rtts.iter().min().unwrap();
+    assert!(differ(&four) > 5 * MILLISECOND && four.iter().all(|rtt| *rtt < 45 * MILLISECOND));
+    assert!(differ(&mean_rtts(0.0, 4)) < 2 * MILLISECOND);
 }

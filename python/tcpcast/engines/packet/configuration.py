@@ -106,6 +106,7 @@ def make_configuration(
         ],
         "cross": stream_configs(scenario, places, scale),
         "round_loss": next((loss.rate for loss in losses if isinstance(loss, RestOfRound)), None),
+        "rtt_spread": scenario.run.rtt_spread or 0.0,
         "headline": places[topology.headline],
         "warmup_ns": to_nanoseconds(warmup_s),
         "probes": probes_config(scenario),
