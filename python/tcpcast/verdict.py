@@ -74,19 +74,19 @@ def run_findings(compared: ComparedAnswers, scenario: Scenario | None) -> list[F
         main = [Finding("no engine gives a trusted value", claim="text", action=action), *marked]
     elif main[-1].bound:
         main[-1] = replace(main[-1], action=action)
-    delay = _findings(compared.overall, "queue_delay_mean_s", subject=_queue_subject(scenario))
-    has_delay = delay and delay[0].value.trusted and 0 < delay[0].value.value < math.inf
-    errors = _formula_errors(compared.overall, {finding.metric for finding in main})
-    return [*main, *(delay if has_delay else []), *errors]
-
-
-def _queue_subject(scenario: Scenario) -> str:
-    """Return whose queue adds a delay: among several links, the reader cannot know it."""
+    # Whose queue adds a delay: among several links, the reader cannot know it.
     paths = ((*group.route, *group.back) for group in scenario.populations)
     limited = {on.name for path in paths for on in path if math.isfinite(on.link.rate)}
     measured = scenario.measured
     is_named = len(limited) > 1 and measured.key != "network.bottleneck"
-    return f"the queue of {measured.name}" if is_named else "the queue"
+    delay = _findings(
+        compared.overall,
+        "queue_delay_mean_s",
+        subject=f"the queue of {measured.name}" if is_named else "the queue",
+    )
+    has_delay = delay and delay[0].value.trusted and 0 < delay[0].value.value < math.inf
+    errors = _formula_errors(compared.overall, {finding.metric for finding in main})
+    return [*main, *(delay if has_delay else []), *errors]
 
 
 def main_findings(compared: ComparedAnswers, scenario: Scenario) -> list[Finding]:

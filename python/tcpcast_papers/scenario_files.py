@@ -203,7 +203,15 @@ def _assign_file_names(files: Sequence[_ScenarioFile]) -> dict[str, _ScenarioFil
     """Return the files by unique names: section, row, and keys that differ between its runs."""
     groups: defaultdict[str, list[_ScenarioFile]] = defaultdict(list)
     for file in files:
-        groups[_file_name_of_words(_section_and_row_text(file))].append(file)
+        words = [section_name(title) for title in file.titles[:1]]
+        if file.matches:
+            section = file.matches[0][0].section
+            labels = [value.label for value, *_ in file.matches if value.section is section]
+            words = [section_name(section.title)]
+            words += [cell for cell in labels[0] if all(cell in label for label in labels)]
+        groups[
+            _file_name_of_words(words + [file.run.engine] * (file.run.engine != "packet"))
+        ].append(file)
     result: dict[str, _ScenarioFile] = {}
     for place, group in groups.items():
         tables = [_flatten_by_dotted_key(file.run.scenario.source_tables()[0]) for file in group]
@@ -238,17 +246,6 @@ def _key_values_text(table: Mapping[str, Any], keys: Iterable[str]) -> Iterator[
         elif value := table.get(key):
             shown = f"{len(value)}" if isinstance(value, list) else f"{value}"
             yield f"{key.rpartition('.')[2]} {shown}"
-
-
-def _section_and_row_text(file: _ScenarioFile) -> list[str]:
-    """Return the section and the cells that the labels of all its rows share."""
-    words = [section_name(title) for title in file.titles[:1]]
-    if file.matches:
-        section = file.matches[0][0].section
-        labels = [value.label for value, *_ in file.matches if value.section is section]
-        words = [section_name(section.title)]
-        words += [cell for cell in labels[0] if all(cell in label for label in labels)]
-    return words + [file.run.engine] * (file.run.engine != "packet")
 
 
 def _flatten_by_dotted_key(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -339,13 +339,29 @@ def make_capture_stats(capture: CaptureTables) -> CaptureStats:
     CaptureError
         The flows have no round-trip time or no duration.
     """
-    table = _correct_rtts_to_sender(capture.connections)
+    # RTTs as the sender would measure them, also for other taps.
+    names = ("rtt_min_s", "rtt_p99_s", "rtt_karn_p50_s", "rtt_karn_p99_s", "rtt_undelayed_max_s")
+    between = capture.connections["tap_to_sender_s"]
+    table = {
+        **capture.connections,
+        **{
+            name: rtts_to_sender(capture.connections, capture.connections[name], between)
+            for name in names
+        },
+    }
     groups = group_directions(capture.connections, capture.loss_indications, by="all")
     together = {name: column[0] for name, column in groups.items()}
     sender = identify_sender(table)
     headers = header_bytes(sender)
     payload = int(np.clip(table["segment_bytes"].max(), 1, 65535 - headers))
     wire = (payload + headers) / payload
+    # The number of times that a flow ran out of data, at least one per flow. A write ends with a
+    # segment below the full size, unless its size is a multiple of the full size.
+    rounds = tables_by_name(capture).get("rounds")
+    gaps = np.where(table["cause"] == PACING, table["pacing_gaps"] + 1, 0)
+    count = int(np.maximum(table["short_segments"], gaps).sum())
+    if not count and rounds is not None:
+        count = int((rounds["limited_by"] == APPLICATION).sum())
     found = CaptureStats(
         table=table,
         flows=max(1, round(float(together["parallel_flows"]))),
@@ -364,7 +380,7 @@ def make_capture_stats(capture: CaptureTables) -> CaptureStats:
         non_queue_loss_share=math.nan,
         sender=sender,
         limit=str(bytes_by_limit(table)["limit"][0]),
-        write_count=_write_count(table, tables_by_name(capture).get("rounds")),
+        write_count=max(count, table["src"].size),
     )
     if found.is_application_limited:  # packets of equal size, so that each write has its mean size
         packets = math.ceil(found.write_bytes / payload)
@@ -387,18 +403,6 @@ def make_capture_stats(capture: CaptureTables) -> CaptureStats:
     if not found.is_tap_behind_queue and (found.is_link_full or found.link_bps > 0):
         non_queue = _non_queue_loss_share(queueing_delays_at_losses_s(capture, which), high - least)
     return replace(found, non_queue_loss_share=non_queue)
-
-
-def _write_count(table: Table, rounds: Table | None) -> int:
-    """Return the number of times that a flow ran out of data, at least one per flow.
-
-    A write ends with a segment below the full size, unless its size is a multiple of the full size.
-    """
-    gaps = np.where(table["cause"] == PACING, table["pacing_gaps"] + 1, 0)
-    count = int(np.maximum(table["short_segments"], gaps).sum())
-    if not count and rounds is not None:
-        count = int((rounds["limited_by"] == APPLICATION).sum())
-    return max(count, table["src"].size)
 
 
 def _non_queue_loss_share(queued_s: Column, longest_s: float) -> float:
@@ -425,13 +429,6 @@ def _full_queue_rtt_s(stats: CaptureStats) -> float:
     if not stats.packet_weighted_mean("packets_per_ack") >= MIN_DELAYED_ACK_PACKETS:
         return newest
     return float(np.fmin(newest, stats.packet_weighted_mean("rtt_undelayed_max_s")))
-
-
-def _correct_rtts_to_sender(table: Table) -> Table:
-    """Return the table with RTTs as the sender would measure them, also for other taps."""
-    names = ("rtt_min_s", "rtt_p99_s", "rtt_karn_p50_s", "rtt_karn_p99_s", "rtt_undelayed_max_s")
-    between = table["tap_to_sender_s"]
-    return {**table, **{name: rtts_to_sender(table, table[name], between) for name in names}}
 
 
 def estimated_loss_ratio(table: Table) -> float:

@@ -248,11 +248,6 @@ class Evidence:
         return np.asarray((share >= MIN_FULL_BUFFER_SHARE) & (share > idle))
 
 
-def _has_silent_receiver(evidence: Evidence) -> Column:
-    """Detect receivers that responded to none of at least three copies of the last data."""
-    return np.asarray(evidence.silent_share >= MIN_SILENT_SHARE)
-
-
 def _has_outage(evidence: Evidence) -> Column:
     """Detect long outages of the path that do not result from losses of single packets."""
     long = np.nan_to_num(evidence.shares["timeout"]) >= MIN_OUTAGE_SHARE
@@ -419,7 +414,8 @@ class Rule(NamedTuple):
 
 
 RULES = (
-    Rule(NO_RESPONSE, _has_silent_receiver),
+    # Receivers that responded to none of at least three copies of the last data.
+    Rule(NO_RESPONSE, lambda evidence: np.asarray(evidence.silent_share >= MIN_SILENT_SHARE)),
     Rule(TIMEOUT, _has_outage),
     Rule(RECEIVER, _is_receiver_limited),
     Rule(PACING, _is_paced),

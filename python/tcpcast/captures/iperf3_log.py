@@ -130,7 +130,12 @@ class _Test:
         ]
         flows = [flow for flow in found if flow.unique_bytes > 0]
         if not flows:
-            raise CaptureError(self._why_empty(), file=self.file)
+            raise CaptureError(
+                f"iperf3 failed{self._error_text()}; repeat the test"
+                if self.error is not None
+                else "the test of iperf3 contains no interval with data; repeat the test",
+                file=self.file,
+            )
         if self.error is not None or not totals:
             warnings.append(f"the test did not end normally{self._error_text()}")
         if not all(flow.is_measured_by_sender for flow in flows):
@@ -143,13 +148,6 @@ class _Test:
     def _error_text(self) -> str:
         reason = text(self.error)
         return f" ({reason})" if reason else ""
-
-    def _why_empty(self) -> str:
-        return (
-            f"iperf3 failed{self._error_text()}; repeat the test"
-            if self.error is not None
-            else "the test of iperf3 contains no interval with data; repeat the test"
-        )
 
     def _flow(
         self,

@@ -51,15 +51,6 @@ NO_LOSS_CLASS, TD_CLASS = "-", "TD"
 timeouts in sequence) etc."""
 
 
-def _pftk_with_byte_counting(loss: Column, path: Table) -> Column:
-    """Return PFTK's rate with b = 1: the window grows by acknowledged packets (RFC 3465, Linux)."""
-    return pftk_pps(loss, path | {"packets_per_ack": np.ones(loss.size)})
-
-
-def _pftk_approximate_pps(loss: Column, path: Table) -> Column:
-    return approximate_rate_pps(loss_indication_ratio=loss, **path)
-
-
 def _window_chain_pps(loss: Column, path: Table) -> Column:
     """Return the rate by the Markov chain for each direction, with b rounded to an integer."""
     rates = np.full(loss.size, np.nan)
@@ -90,8 +81,9 @@ arguments."""
 LOSS_MODELS: dict[str, Callable[[Column, Table], Column]] = {
     "pftk": pftk_pps,
     "pftk_share": pftk_pps,
-    "pftk_b1": _pftk_with_byte_counting,
-    "pftk_approx": _pftk_approximate_pps,
+    # The window grows by acknowledged packets (RFC 3465, Linux).
+    "pftk_b1": lambda loss, path: pftk_pps(loss, path | {"packets_per_ack": np.ones(loss.size)}),
+    "pftk_approx": lambda loss, path: approximate_rate_pps(loss_indication_ratio=loss, **path),
     "chain": _window_chain_pps,
     "td_only": _td_only_pps,
     "mathis": mathis_pps,

@@ -254,6 +254,12 @@ def _flow(
     rtts = [socket.get("rtt") * 1e-3 for socket in sockets if socket.get("rtt") > 0]
     least = min((s.get("minrtt") * 1e-3 for s in sockets if s.get("minrtt") > 0), default=math.nan)
     rtt = statistics.fmean(rtts) if rtts else math.nan
+    # The largest receive window in bytes; NaN if unknown. Older versions of ss print no
+    # `snd_wnd`. If the window was full at times (`limited_s`), it is the largest amount of data
+    # in flight.
+    largest = max(socket.get("snd_wnd") for socket in sockets)
+    if not largest and window > 0:
+        largest = segment * max(socket.get("unacked") for socket in sockets)
     flow = LoggedFlow(
         ends[0],
         ends[1],
@@ -265,24 +271,12 @@ def _flow(
         packets=more("data_segs_out") or math.nan,
         rtt_s=rtt,
         rtt_min_s=least if least <= rtt else rtt,
-        window_bytes=_receive_window(sockets, segment, window),
+        window_bytes=largest or math.nan,
         flight_bytes=statistics.fmean(s.get("unacked") for s in sockets) * segment,
         control=last.control,
     )
     _set_limits(flow, sockets, busy, window, buffer)
     return flow
-
-
-def _receive_window(sockets: list[_Socket], segment: float, limited_s: float) -> float:
-    """Return the largest receive window in bytes; NaN if unknown.
-
-    Older versions of ss print no ``snd_wnd``. If the window was full at times (``limited_s``), it
-    is the largest amount of data in flight.
-    """
-    largest = max(socket.get("snd_wnd") for socket in sockets)
-    if not largest and limited_s > 0:
-        largest = segment * max(socket.get("unacked") for socket in sockets)
-    return largest or math.nan
 
 
 def _set_limits(

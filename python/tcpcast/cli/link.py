@@ -357,7 +357,10 @@ def link(  # noqa: PLR0913 - one parameter per option
     if pcap is not None and vary:
         raise TcpcastError("--pcap and --vary are mutually exclusive; use one")
     given: dict[str, Any] = {KEYS_BY_OPTION[name]: text for name, text in path.items()}
-    given[KEYS_BY_OPTION["rate"]] = _rate_entry(path["rate"], trace)
+    rate = path["rate"]
+    if rate is not None and trace is not None:
+        raise TcpcastError("--rate and --trace are both given; omit one of them")
+    given[KEYS_BY_OPTION["rate"]] = rate if trace is None else {"trace": os.path.abspath(trace)}
     given[KEYS_BY_OPTION["jitter"]] = _jitter_table(jitter, reorder=reorder)
     typed = parse_assignments(changes or ())
     fixed = {k: v for k, v in given.items() if v is not None} | typed
@@ -392,12 +395,6 @@ def link(  # noqa: PLR0913 - one parameter per option
     for name in out or ():
         _write_results(results, name, as_list=bool(vary or expect), force=force)
     raise typer.Exit(max(map(_exit_code, results)))
-
-
-def _rate_entry(rate: str | None, trace: str | None) -> str | dict[str, str] | None:
-    if rate is not None and trace is not None:
-        raise TcpcastError("--rate and --trace are both given; omit one of them")
-    return rate if trace is None else {"trace": os.path.abspath(trace)}
 
 
 def _jitter_table(mean: str | None, *, reorder: bool) -> dict[str, Any] | None:

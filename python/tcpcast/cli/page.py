@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from tcpcast.command_option import Option
-    from tcpcast.report.document import Document
     from tcpcast.scenario import Scenario
 
 SLIDER_STEPS = 61
@@ -350,8 +349,10 @@ def _report(result: Result, words: Sequence[str]) -> dict[str, str]:
     page = html_page(document, output.REPORT_KIND.mark.decode())
     if len(page) > MAX_PAGE_BYTES:
         raise TcpcastError("the report is too large; use the command line")
+    texts = [part for part in document.parts if isinstance(part, Paragraph) and part.text]
+    first = next((part for part in texts if part.role == "heading"), texts[0] if texts else None)
     return {
-        "verdict": _verdict(document),
+        "verdict": "" if first is None else first.lead + first.text,
         "page": page,
         "command": shlex.join(["tcpcast", *words]),
         "messages": "\n".join(each.text for each in result.messages),
@@ -363,12 +364,6 @@ def _report_words(words: Sequence[str], *, figures: bool) -> list[str]:
     option = ["--out", "page.html" if figures else "page.md"]
     end = words.index("--") if "--" in words else len(words)
     return [*words[1:end], *option, *words[end:]]
-
-
-def _verdict(document: Document) -> str:
-    texts = [part for part in document.parts if isinstance(part, Paragraph) and part.text]
-    first = next((part for part in texts if part.role == "heading"), texts[0] if texts else None)
-    return "" if first is None else first.lead + first.text
 
 
 def _error_of(request: Request, messages: Sequence[Message]) -> dict[str, str]:

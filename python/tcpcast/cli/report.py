@@ -33,7 +33,6 @@ from tcpcast.sweeps.database import contains_sweep, read_sweep
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from tcpcast.captures import Capture
 
 CAPTURE_SUFFIXES = (".pcap", ".pcapng", ".cap")
 COMPRESSION_SUFFIXES = (".gz", ".zst")
@@ -66,7 +65,15 @@ def report(  # noqa: PLR0913 - one parameter per option
     captured = _find_captures(sources)
     if captured is not None:
         _reject_options(given, f"{sources[0]} is a capture")
-        captures, code = _read_captures(captured, trail=has_figures(reports))
+        # Read captures; after an error in one file, continue with the others.
+        trail = has_figures(reports)
+        captures, code = [], 0
+        for file in captured:
+            capture, own_code = read_capture(file, None, None, REPORT_POINTS if trail else 0, None)
+            code = max(code, own_code)
+            captures += [] if capture is None else [capture]
+            if code == INTERRUPTED_EXIT_CODE:
+                break
         write_reports_on_captures(
             captures, shlex.join(["tcpcast", "report", *sources]), reports, force=force
         )
@@ -153,7 +160,11 @@ def _find_captures(sources: Sequence[str]) -> list[str] | None:
     for source in sources:
         path = Path(source)
         if path.is_dir():
-            inside = sorted(p for p in path.rglob("*") if _is_capture(p) and p.is_file())
+            inside = sorted(
+                p
+                for p in path.rglob("*")
+                if (_without_compression_suffix(p).suffix in CAPTURE_SUFFIXES) and p.is_file()
+            )
             if not inside:
                 raise TcpcastError(
                     f"{source}: no capture in this folder; names of captures end in "
@@ -170,19 +181,3 @@ def _find_captures(sources: Sequence[str]) -> list[str] | None:
         else:
             return None
     return files
-
-
-def _is_capture(path: Path) -> bool:
-    return _without_compression_suffix(path).suffix in CAPTURE_SUFFIXES
-
-
-def _read_captures(files: Sequence[str], *, trail: bool) -> tuple[list[Capture], int]:
-    """Read captures; after an error in one file, continue with the others."""
-    captures, code = [], 0
-    for file in files:
-        capture, own_code = read_capture(file, None, None, REPORT_POINTS if trail else 0, None)
-        code = max(code, own_code)
-        captures += [] if capture is None else [capture]
-        if code == INTERRUPTED_EXIT_CODE:
-            break
-    return captures, code

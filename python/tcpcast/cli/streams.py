@@ -146,7 +146,13 @@ def ignore_broken_pipe() -> None:
 def replace_standard_streams() -> Iterator[ErrorRecordingStream]:
     """Replace standard output and standard error, and yield the new standard output."""
     before = sys.stdout, sys.stderr
-    _occupy_closed_descriptors()
+    # Occupy the file descriptors of closed streams, so that no opened file gets their number.
+    for number, stream in enumerate((sys.stdin, sys.stdout, sys.stderr)):
+        if stream is None:
+            try:
+                os.fstat(number)
+            except OSError:
+                os.open(os.devnull, os.O_RDONLY)
     out = ErrorRecordingStream(_open_stream(sys.stdout))
     sys.stdout = cast("TextIO", EscapingStream(out))
     # Messages that cannot be printed must not prevent the answer.
@@ -166,16 +172,6 @@ def _open_stream(stream: TextIO | None) -> TextIO:
     if hasattr(stream, "reconfigure"):
         stream.reconfigure(errors="replace")  # for encodings without characters such as ±
     return stream
-
-
-def _occupy_closed_descriptors() -> None:
-    """Occupy the file descriptors of closed streams, so that no opened file gets their number."""
-    for number, stream in enumerate((sys.stdin, sys.stdout, sys.stderr)):
-        if stream is None:
-            try:
-                os.fstat(number)
-            except OSError:
-                os.open(os.devnull, os.O_RDONLY)
 
 
 def redirect_to_null_device(stream: ErrorRecordingStream) -> None:

@@ -96,7 +96,28 @@ def sweep_scenario(  # noqa: PLR0913 - one parameter per option of `sweep`
         results = sweeps.sweep(
             scenario, varied, out=folder, processes=processes, dask=dask, progress=progress, **how
         )
-    _print_sweep(results, as_csv=as_csv, as_json=as_json)
+    if results.folder is not None:
+        _print_summary(results, as_json=as_json)
+    else:
+        table = results.to_arrow()
+        if as_csv:
+            print(rows_csv(table), end="")
+        elif as_json:
+            print(sweep_json(table, results.keys, results.sweep.scenario))
+        else:
+            print_parts(
+                sweep_verdict_parts(table, results.keys, results.sweep.scenario)
+                + sweep_rows_parts(table, results.keys)
+            )
+    statuses = results.statuses
+    if results.interrupted:
+        more = "; run the same command to continue" if results.folder is not None else ""
+        message = f"interrupted: {results.done} of {results.runs} runs are done{more}"
+        print_message(message)
+    for status in ("failed", "partial"):
+        if status in statuses:
+            count = f"{statuses[status]:,} of {len(results):,} rows"
+            print_message(f"{count} have the status {status}; see column 'reason'")
     if plan is not None:
         outputs.write(results, typed_command_text(context))
     raise typer.Exit(exit_code(results))
@@ -150,7 +171,14 @@ class _RequestedOutputs:
     def write(self, results: SweepResults, again: str) -> None:
         """Write the requested files, and print their names."""
         if self.plot is not None:
-            self._draw_figures(results, self.plot)
+            from tcpcast.report.sweep_figures import iter_sweep_figures, sweep_subtitle  # noqa: PLC0415
+
+            keys = results.sweep.figure_keys
+            setup = sweep_subtitle(results.sweep.scenario, keys)
+            drawn = iter_sweep_figures(results.to_arrow(), keys, setup, self.levels)
+            write_figures(
+                drawn, self.plot, self.form, "no answer has a metric to draw", force=self.force
+            )
         if not self.reports:
             return
 
@@ -158,14 +186,6 @@ class _RequestedOutputs:
 
         document = functools.partial(sweep_document, results, again, levels=self.levels)
         write_reports(document, self.reports, force=self.force)
-
-    def _draw_figures(self, results: SweepResults, folder: str) -> None:
-        from tcpcast.report.sweep_figures import iter_sweep_figures, sweep_subtitle  # noqa: PLC0415
-
-        keys = results.sweep.figure_keys
-        setup = sweep_subtitle(results.sweep.scenario, keys)
-        drawn = iter_sweep_figures(results.to_arrow(), keys, setup, self.levels)
-        write_figures(drawn, folder, self.form, "no answer has a metric to draw", force=self.force)
 
 
 def exit_code(results: SweepResults) -> int:
@@ -217,23 +237,6 @@ def _strip_quotes(text: str) -> str:
     return text[1:-1] if len(text) > 1 and text[0] == text[-1] == '"' else text
 
 
-def _print_sweep(results: SweepResults, *, as_csv: bool, as_json: bool) -> None:
-    if results.folder is not None:
-        _print_summary(results, as_json=as_json)
-    else:
-        table = results.to_arrow()
-        if as_csv:
-            print(rows_csv(table), end="")
-        elif as_json:
-            print(sweep_json(table, results.keys, results.sweep.scenario))
-        else:
-            print_parts(
-                sweep_verdict_parts(table, results.keys, results.sweep.scenario)
-                + sweep_rows_parts(table, results.keys)
-            )
-    _print_missing_answers(results)
-
-
 def _print_summary(results: SweepResults, *, as_json: bool) -> None:
     """Print the verdict and the number of rows of a sweep in a folder."""
     table = results.to_arrow()
@@ -244,16 +247,3 @@ def _print_summary(results: SweepResults, *, as_json: bool) -> None:
         print_parts(
             [*sweep_verdict_parts(table, results.keys, results.sweep.scenario), Paragraph(text)]
         )
-
-
-def _print_missing_answers(results: SweepResults) -> None:
-    """Print warnings about missing answers on standard error."""
-    statuses = results.statuses
-    if results.interrupted:
-        more = "; run the same command to continue" if results.folder is not None else ""
-        message = f"interrupted: {results.done} of {results.runs} runs are done{more}"
-        print_message(message)
-    for status in ("failed", "partial"):
-        if status in statuses:
-            count = f"{statuses[status]:,} of {len(results):,} rows"
-            print_message(f"{count} have the status {status}; see column 'reason'")

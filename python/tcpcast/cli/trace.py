@@ -286,7 +286,13 @@ def read_capture(
         )
         if connection is not None:
             capture = restrict_to_directions(
-                capture, select_directions(capture, _parse_connection(connection))
+                capture,
+                select_directions(
+                    capture,
+                    int(connection)
+                    if connection.isdecimal() and len(connection) < MAX_DIGITS
+                    else connection,
+                ),
             )
     except CaptureError as error:
         print_message(error)
@@ -301,13 +307,6 @@ def read_capture(
         which = file if second_capture is None else f"{file} or {second_capture}"
         print_message(f"{which}: damaged; the results cover only the packets before the damage")
     return capture, int(capture.damaged)
-
-
-def _parse_connection(connection: str) -> int | str:
-    """Return a connection number as int, and addresses as text."""
-    return (
-        int(connection) if connection.isdecimal() and len(connection) < MAX_DIGITS else connection
-    )
 
 
 def _print_text(capture: Capture, *, first: bool, most: int | None, groups: Table | None) -> None:

@@ -146,7 +146,10 @@ def run_words(  # noqa: PLR0913 - limits by name
     TcpcastError
         The memory limit was exceeded, or the folder does not exist.
     """
-    _end_with_parent()
+    # End this process if its server ends in any way, also during a calculation.
+    if not _watch:
+        _watch.append(threading.Thread(target=_wait_for_parent, args=(os.getppid(),), daemon=True))
+        _watch[0].start()
     _restrict_files_and_memory(folder, refusal)
     alarm = threading.Timer(limit_s, _thread.interrupt_main, (signal.SIGTERM,))
     alarm.daemon = True
@@ -190,13 +193,6 @@ def _data_bytes() -> int:
 
 
 _watch: list[threading.Thread] = []
-
-
-def _end_with_parent() -> None:
-    """End this process if its server ends in any way, also during a calculation."""
-    if not _watch:
-        _watch.append(threading.Thread(target=_wait_for_parent, args=(os.getppid(),), daemon=True))
-        _watch[0].start()
 
 
 def _wait_for_parent(parent: int) -> None:

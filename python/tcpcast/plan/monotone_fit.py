@@ -210,7 +210,9 @@ def _fit_log_regression(
             break
     freedom = len(points) - degree - 1
     scatter = float(((y - weights) ** 2 / weights).sum()) / freedom
-    claimed = _stated_scatter(points, weights)
+    # The scatter according to the points' own intervals; 0 if none has an interval.
+    stated = [p.error**2 * w for p, w in zip(points, weights, strict=True) if p.error > 0]
+    claimed = float(np.median(stated)) if stated else 0.0
     noise = max(scatter, claimed)  # few points may be close to the curve by chance
     quantile = student_quantile(freedom)
     excess = math.sqrt(scatter / claimed) if claimed > 0 else 0.0
@@ -221,10 +223,4 @@ def _fit_log_regression(
 def stated_log_error(points: Sequence[MeasuredPoint]) -> float:
     """Return the standard error of the points' logarithms from their intervals, or 0."""
     stated = [point.error for point in points if point.error > 0]
-    return float(np.median(stated)) if stated else 0.0
-
-
-def _stated_scatter(points: Sequence[MeasuredPoint], weights: Floats) -> float:
-    """Return the scatter according to the points' own intervals; 0 if none has an interval."""
-    stated = [p.error**2 * w for p, w in zip(points, weights, strict=True) if p.error > 0]
     return float(np.median(stated)) if stated else 0.0

@@ -190,7 +190,16 @@ class Probes:
         warm_up = run.warmup_s or 0.0
         measured = share * ((run.duration_s or 0.0) - warm_up)
         warm_up = max(warm_up, self.warm_up_s or 0.0)
-        measured = max(measured, 1.2 * MIN_FILES / _files_per_s(scenario) / run.replications)
+        # The maximum number of files per second; infinity without files.
+        rates = []
+        for each in scenario.populations:
+            if isinstance(each.traffic, OnOff):
+                rates.append(each.count / each.traffic.off.mean_value())
+            elif isinstance(each.traffic, Transfers) and each.traffic.arrivals is not None:
+                rates.append(each.traffic.arrivals.rate)
+        measured = max(
+            measured, 1.2 * MIN_FILES / (math.fsum(rates) if rates else math.inf) / run.replications
+        )
         if any(each.traffic.kind == "bulk" for each in scenario.populations):
             warm_up, measured = _extend_for_losses(scenario, warm_up, measured, self.share)
         # Round up to seconds, or to milliseconds if no measured time would remain.
@@ -205,17 +214,6 @@ class Probes:
 
 def _mean_size_pkts(traffic: Any) -> float:
     return float(traffic.size.mean_value() if traffic.kind == "on-off" else traffic.mean_size_pkts)
-
-
-def _files_per_s(scenario: Scenario) -> float:
-    """Return the maximum number of files per second; infinity without files."""
-    rates = []
-    for each in scenario.populations:
-        if isinstance(each.traffic, OnOff):
-            rates.append(each.count / each.traffic.off.mean_value())
-        elif isinstance(each.traffic, Transfers) and each.traffic.arrivals is not None:
-            rates.append(each.traffic.arrivals.rate)
-    return math.fsum(rates) if rates else math.inf
 
 
 def _extend_for_losses(

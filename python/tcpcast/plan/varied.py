@@ -304,21 +304,8 @@ def _vary_rate(question: Question, scenario: Scenario, _: str, class_name: str |
                 f"plan rate requires a constant rate, but the bottleneck has a {varying.kind}"
             )
         key += ".bucket"
-    return _of_question(  # type: ignore[no-any-return]
-        question,
-        name=key,
-        make_changes=lambda value: {key: units.format_rate(value)},
-        start=start,
-        minimum=_min_valid_rate_bps(scenario, key, start),
-        maximum=units.parse_rate(UNLIMITED_RATE),
-        easiest=(units.parse_rate(UNLIMITED_RATE), "with an unlimited bottleneck"),
-        scenario=scenario,
-    )
-
-
-def _min_valid_rate_bps(scenario: Scenario, key: str, valid_bps: float) -> float:
-    """Return the slowest bottleneck whose transmission time fits into the round-trip times."""
-    low, high = 1.0, valid_bps
+    # The slowest bottleneck whose transmission time fits into the round-trip times.
+    low, high = 1.0, start
     while high > low * RATE_TOLERANCE:
         middle = math.sqrt(low * high)
         try:
@@ -326,7 +313,16 @@ def _min_valid_rate_bps(scenario: Scenario, key: str, valid_bps: float) -> float
             high = middle
         except ScenarioError:
             low = middle
-    return math.ceil(high)
+    return _of_question(  # type: ignore[no-any-return]
+        question,
+        name=key,
+        make_changes=lambda value: {key: units.format_rate(value)},
+        start=start,
+        minimum=math.ceil(high),
+        maximum=units.parse_rate(UNLIMITED_RATE),
+        easiest=(units.parse_rate(UNLIMITED_RATE), "with an unlimited bottleneck"),
+        scenario=scenario,
+    )
 
 
 def _vary_loss(question: Question, scenario: Scenario, _: str, __: str | None) -> Varied:

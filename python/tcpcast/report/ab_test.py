@@ -58,18 +58,14 @@ def ab_parts(test: ABTest, names: Names) -> list[Part]:
     ]
 
 
-def _shown(test: ABTest) -> list[PairedMetric]:
-    """Return the first metrics of a report on the traffic, and the one of the verdict."""
+def _table(test: ABTest, names: Names) -> Table:
+    # The first metrics of a report on the traffic, and the one of the verdict.
     kinds = {group.traffic.kind for each in test.scenarios for group in each.populations}
-    return [
+    rows = [
         each
         for each in test.metrics
         if each is test.main or {"path", *kinds} & {*METRICS[each.name].headline_of}
     ]
-
-
-def _table(test: ABTest, names: Names) -> Table:
-    rows = _shown(test)
     values = [[_text(row.name, row.values[place]) for row in rows] for place in (0, 1)]
     return Table(
         [

@@ -70,7 +70,25 @@ def _html_of_part(part: Part) -> str:
         case Paragraph():
             return _html_of_paragraph(part)
         case Table():
-            return _html_of_table(part)
+            columns = part.all_columns
+            heads = "".join(
+                _html_table_heading(escape_html(column.heading), column.right, _drop_class(column))
+                for column in columns
+            )
+            rows = [
+                "".join(
+                    _html_table_cell(
+                        # The arrow does not separate from the destination.
+                        escape_html(cell).replace(escape_html(ARROW), " &gt;&nbsp;"),
+                        column.right,
+                        cell,
+                        _drop_class(column),
+                    )
+                    for cell, column in zip(row, columns, strict=True)
+                )
+                for row in zip(*(column.cells for column in columns), strict=True)
+            ]
+            return _table_element(part.title, heads, rows, part.emphasized_rows)
         case SideBySide():
             return _html_side_by_side(part)
         case ShareBar():
@@ -104,32 +122,9 @@ def _html_of_paragraph(part: Paragraph) -> str:
     return f"<p{kind}>{mark}{lead}{escape_html(part.text)}</p>"
 
 
-def _html_of_table(part: Table) -> str:
-    columns = part.all_columns
-    heads = "".join(
-        _html_table_heading(escape_html(column.heading), column.right, _drop_class(column))
-        for column in columns
-    )
-    rows = [
-        "".join(
-            _html_table_cell(
-                _keep_arrow_with_destination(cell), column.right, cell, _drop_class(column)
-            )
-            for cell, column in zip(row, columns, strict=True)
-        )
-        for row in zip(*(column.cells for column in columns), strict=True)
-    ]
-    return _table_element(part.title, heads, rows, part.emphasized_rows)
-
-
 def _drop_class(column: Column) -> str:
     """Return the class of a column that a narrow window omits, like a narrow terminal, or ""."""
     return "extra" if column.drop_order else ""
-
-
-def _keep_arrow_with_destination(cell: str) -> str:
-    """Return a cell with a non-breaking space between the arrow and the destination."""
-    return escape_html(cell).replace(escape_html(ARROW), " &gt;&nbsp;")
 
 
 def _html_side_by_side(part: SideBySide) -> str:

@@ -211,11 +211,12 @@ def _load_metric(name: str, saved: _SavedMetric) -> Metric:
 
 
 def _load_table(columns: Mapping[str, list[_JsonScalar]]) -> dict[str, np.ndarray[Any, Any]]:
-    return {name: _load_column(values) for name, values in columns.items()}
-
-
-def _load_column(values: list[_JsonScalar]) -> np.ndarray[Any, Any]:
-    """Return a column as an array; null becomes "" among texts and NaN among numbers."""
-    if any(isinstance(value, str) for value in values):
-        return np.array(["" if value is None else str(value) for value in values])
-    return np.array([float("nan") if value is None else value for value in values])
+    # A column as an array; null becomes "" among texts and NaN among numbers.
+    return {
+        name: (
+            np.array(["" if value is None else str(value) for value in values])
+            if any(isinstance(value, str) for value in values)
+            else np.array([float("nan") if value is None else value for value in values])
+        )
+        for name, values in columns.items()
+    }

@@ -42,7 +42,10 @@ def markdown_blocks(parts: Iterable[Part]) -> Iterator[str]:
             case Heading():
                 yield f"{'#' * part.level} {escape_markdown(part.text)}"
             case Paragraph() if part.text or part.lead:
-                yield _markdown_paragraph(part)
+                lead = f"**{escape_markdown(part.lead.rstrip())}** " if part.lead else ""
+                mark = f"{escape_markdown(part.mark.strip())} " if part.mark.strip() else ""
+                content = f"{mark}{lead}{escape_markdown(part.text)}"
+                yield (f"**{content}**" if part.role == "heading" else content)
             case Table():
                 yield from _titled_table_lines(part.title, part.all_columns)
             case SideBySide():
@@ -52,7 +55,11 @@ def markdown_blocks(parts: Iterable[Part]) -> Iterator[str]:
             case ShareBar():
                 yield f"- {escape_markdown(part.name)}: {100 * part.share:.0f} %"
             case Code():
-                yield _fenced_code(escape_control_characters(part.text))
+                # A text as a code block; the fence is longer than any sequence of backticks
+                # inside.
+                text = escape_control_characters(part.text)
+                fence = "`" * (1 + max([2, *(len(ticks) for ticks in _BACKTICKS.findall(text))]))
+                yield f"{fence}\n{text.rstrip()}\n{fence}"
             case Paragraph() | Figure():
                 pass
 
@@ -66,13 +73,6 @@ def escape_markdown(text: str) -> str:
     """Return a text on one line with markup and control characters escaped."""
     whole = escape_control_characters(text).replace("\n", " ")
     return _MARKUP_PATTERN.sub(lambda match: f"{match[0][:-1]}\\{match[0][-1]}", whole)
-
-
-def _markdown_paragraph(part: Paragraph) -> str:
-    lead = f"**{escape_markdown(part.lead.rstrip())}** " if part.lead else ""
-    mark = f"{escape_markdown(part.mark.strip())} " if part.mark.strip() else ""
-    content = f"{mark}{lead}{escape_markdown(part.text)}"
-    return f"**{content}**" if part.role == "heading" else content
 
 
 def _titled_table_lines(title: str, columns: Sequence[Column]) -> Iterator[str]:
@@ -89,9 +89,3 @@ def _markdown_rows(columns: Sequence[Column], escape: Callable[[str], str]) -> l
         *zip(*(map(escape, column.cells) for column in columns), strict=True),
     ]
     return [f"| {' | '.join(row)} |" for row in rows]
-
-
-def _fenced_code(text: str) -> str:
-    """Return a text as a code block; the fence is longer than any sequence of backticks inside."""
-    fence = "`" * (1 + max([2, *(len(ticks) for ticks in _BACKTICKS.findall(text))]))
-    return f"{fence}\n{text.rstrip()}\n{fence}"

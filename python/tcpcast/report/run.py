@@ -145,10 +145,17 @@ def run_parts(
         Paragraph(text, "aside", " ", right_margin=1)
         for text in _omitted_engines(compared, scenario)
     ]
+    texts = [
+        ", ".join(
+            [f"{a.engine} in {amount_text(float(f'{a.wall_s:.2g}'), 's')}", *provenance_texts(a)]
+        )
+        for a in compared.answers
+        if a.applies
+    ]
     below = [
         *map(_note_paragraph, path_advice(compared, scenario, amount_bytes)),
         *remarks_below_tables(compared, scenario, show_all=show_all),
-        _provenance_paragraph(compared),
+        _note_paragraph("; ".join(texts)),
     ]
     derivations = [part for answer in compared.answers for part in _derivation_parts(answer)]
     return [*parts, BLANK_LINE, *below, *(derivations if explain else ())]
@@ -318,7 +325,11 @@ def select_warnings(
             listed.append(("" if answer is None else f"{answer.engine}: ", note))
     if show_all:
         return [_warning_paragraph(f"{engine}{note}") for engine, note in [*partial, *warnings]], []
-    values = _shown_metrics_and_tables(compared, scenario)
+    # The names of the metrics and tables that :func:`answer_tables` shows.
+    of_classes = [select_main_rows(values, scenario) for values in compared.classes.values()]
+    overall = select_main_rows(compared.overall, scenario, has_classes=bool(of_classes))
+    shown = {row.metric for table in (overall, *of_classes) for row in table.rows}
+    values = shown | ({"file_goodput"} if _has_file_goodput(compared, scenario) else set())
     about = {
         i: affected for i, (_, note) in enumerate(warnings) if (affected := note.limited_to(values))
     }
@@ -328,14 +339,6 @@ def select_warnings(
     return [_warning_paragraph(f"{a}{b}") for a, b in first], [
         _warning_paragraph(f"{a}{b}") for a, b in rest
     ]
-
-
-def _shown_metrics_and_tables(compared: ComparedAnswers, scenario: Scenario | None) -> set[str]:
-    """Return the names of the metrics and tables that :func:`answer_tables` shows."""
-    of_classes = [select_main_rows(values, scenario) for values in compared.classes.values()]
-    overall = select_main_rows(compared.overall, scenario, has_classes=bool(of_classes))
-    shown = {row.metric for table in (overall, *of_classes) for row in table.rows}
-    return shown | ({"file_goodput"} if _has_file_goodput(compared, scenario) else set())
 
 
 def _has_file_goodput(compared: ComparedAnswers, scenario: Scenario | None) -> bool:
@@ -349,18 +352,6 @@ def _note_paragraph(text: str, mark: str = " ") -> Paragraph:
 
 def _warning_paragraph(text: str, mark: str = "!") -> Paragraph:
     return Paragraph(text, "warning", f" {mark} ", right_margin=1)
-
-
-def _provenance_paragraph(compared: ComparedAnswers) -> Paragraph:
-    """Return the run time and the origin of each answer."""
-    texts = [
-        ", ".join(
-            [f"{a.engine} in {amount_text(float(f'{a.wall_s:.2g}'), 's')}", *provenance_texts(a)]
-        )
-        for a in compared.answers
-        if a.applies
-    ]
-    return _note_paragraph("; ".join(texts))
 
 
 def provenance_texts(answer: Answer) -> list[str]:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from tcpcast.answer import Answer
-    from tcpcast.scenario import Population, Scenario, Transfers
+    from tcpcast.scenario import Scenario, Transfers
     from tcpcast.scenario.network import Network
     from tcpcast.scenario.rate import VaryingRate
 
@@ -32,7 +32,15 @@ MAX_CROSS_TRAFFIC_LINKS = 2
 def describe_scenario(scenario: Scenario) -> str:
     """Return traffic, path and TCP stack in one sentence."""
     people = scenario.populations
-    parts = [_senders_text(p) + (f" ({p.name})" if len(people) > 1 else "") for p in people]
+    parts = [
+        (
+            _transfers_text(p.traffic)
+            if p.traffic.kind == "transfers"
+            else count_text(p.users, _SENDER_NOUNS[p.traffic.kind])
+        )
+        + (f" ({p.name})" if len(people) > 1 else "")
+        for p in people
+    ]
     if len(people) > 2:
         parts = [f"{sum(p.count for p in people):,} senders in {len(people)} classes"]
     round_trips = sorted(p.rtt_s for p in people)
@@ -131,12 +139,6 @@ _SENDER_NOUNS = {
     "stream": "stream",
     "page": "browser",
 }
-
-
-def _senders_text(population: Population) -> str:
-    if population.traffic.kind == "transfers":
-        return _transfers_text(population.traffic)
-    return count_text(population.users, _SENDER_NOUNS[population.traffic.kind])
 
 
 def _transfers_text(traffic: Transfers) -> str:

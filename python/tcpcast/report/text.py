@@ -98,7 +98,17 @@ def layout_lines(parts: Iterable[Part], width: int) -> Iterator[Line]:
             case SideBySide():
                 yield from _comparison_table_or_list(part, width)
             case ShareBar():
-                yield _styled_line(_share_and_bar_text(part, width))
+                mark, name = (
+                    escape_control_characters(part.mark),
+                    escape_control_characters(part.name),
+                )
+                text = f"{mark}{name:<18}{100 * part.share:4.0f} %"
+                length = min(width - len(text) - len(_COLUMN_GAP), MAX_BAR_WIDTH)
+                yield _styled_line(
+                    text
+                    if length < MIN_BAR_WIDTH
+                    else text + _COLUMN_GAP + bar_text(part.share, length)
+                )
             case Code():
                 yield from (
                     _styled_line(f"  {line}")
@@ -175,14 +185,6 @@ def _paragraph_lines(part: Paragraph, width: int) -> Iterator[Line]:
         head = len(mark + lead) if index == 0 and shown.startswith(mark + lead) else 0
         leading: Style = "bold" if lead else style
         yield Line(((shown[:head], leading), (shown[head:], style)))
-
-
-def _share_and_bar_text(part: ShareBar, width: int) -> str:
-    """Return a share as a number and, if there is space, as a bar."""
-    mark, name = escape_control_characters(part.mark), escape_control_characters(part.name)
-    text = f"{mark}{name:<18}{100 * part.share:4.0f} %"
-    length = min(width - len(text) - len(_COLUMN_GAP), MAX_BAR_WIDTH)
-    return text if length < MIN_BAR_WIDTH else text + _COLUMN_GAP + bar_text(part.share, length)
 
 
 def _table_lines(part: Table, width: int) -> Iterator[Line]:

@@ -47,7 +47,11 @@ _QUANTITIES = (
 
 def over_time_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
     """Return one panel per quantity that the answer has over time, with a shaded warm-up."""
-    answer, measured = answers[0], _measured_beside(answers)
+    others = (answer for answer in answers[1:] if answer.kind == "measurement")
+    answer, measured = (
+        answers[0],
+        next((answer for answer in others if "flows_over_time" in answer.tables), None),
+    )
     shade: list[Drawable] = []
     if answer.warmup_s:
         style = {"color": "#999999", "alpha": 0.18}
@@ -62,12 +66,6 @@ def over_time_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
         subtitle += f"; windows from the first of {answer.replications} replications"
     plain = "Windows, round-trip times, queue and goodput over the run"
     return _stacked_chart(run_title([answer], scenario, plain), subtitle, panels)
-
-
-def _measured_beside(answers: Sequence[Answer]) -> Answer | None:
-    """Return the measurement whose values are drawn as dots, if any."""
-    others = (answer for answer in answers[1:] if answer.kind == "measurement")
-    return next((answer for answer in others if "flows_over_time" in answer.tables), None)
 
 
 def _stacked_chart(title: str, subtitle: str, panels: Sequence[Panel]) -> Chart:

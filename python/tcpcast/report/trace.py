@@ -107,8 +107,14 @@ CONNECTION_END_TEXTS = {
 
 def detail_parts(row: Row, advice: str) -> list[Part]:
     """Return one paragraph per subject of a row of ``connections``, bars, and the advice."""
+    side = {
+        "sender": "at the sender",
+        "receiver": "at the receiver",
+        "middle": "between sender and receiver",
+    }.get(row["tap_side"], "position unknown")
+    start = "" if row["syn_captured"] else "; capture begins after the handshake"
     texts = {
-        "tap": _tap_text(row),
+        "tap": f"{side}{start}; {CONNECTION_END_TEXTS[row['end']]}",
         "sent": _sent_text(row),
         "retrans": _retransmission_text(row),
         "loss": _loss_text(row),
@@ -155,16 +161,6 @@ def _is_known(value: float | None) -> bool:
 
 def _in_ms(seconds: float) -> str:
     return number_text(seconds * 1e3)
-
-
-def _tap_text(row: Row) -> str:
-    side = {
-        "sender": "at the sender",
-        "receiver": "at the receiver",
-        "middle": "between sender and receiver",
-    }.get(row["tap_side"], "position unknown")
-    start = "" if row["syn_captured"] else "; capture begins after the handshake"
-    return f"{side}{start}; {CONNECTION_END_TEXTS[row['end']]}"
 
 
 def _sent_text(row: Row) -> str:
@@ -316,7 +312,43 @@ def group_parts(groups: Table, max_rows: int | None = None) -> list[Part]:
     """Return a table of groups, sorted by the number of loss events, and explanations."""
     order = np.lexsort((-groups["bytes"], -groups["td"] - groups["to"]))[:max_rows]
     shown = select_rows(groups, order)
-    parts: list[Part] = [Columns(_group_columns(shown), ends=_group_ends(shown))]
+    rates = _model_rate_columns(shown)
+    scale = rate_scale(np.concatenate([shown["throughput_bps"], *rates.values()]))
+    exact = np.isfinite(shown["loss_ratio"])
+    lost = np.where(exact, shown["loss_ratio"], shown["loss_ratio_estimate"])
+    marked = [
+        ("" if known else ESTIMATED_MARK) + number_text(100 * value)
+        for known, value in zip(exact.tolist(), lost.tolist(), strict=True)
+    ]
+    parts: list[Part] = [
+        Columns(
+            [
+                Column("\nflows", integer_texts(shown["flows"])),
+                Column(
+                    "parallel\nflows", scaled_number_texts(shown["parallel_flows"]), drop_order=2
+                ),
+                Column("data\npkts", integer_texts(shown["packets_sent"]), drop_order=3),
+                Column("p\n%", scaled_number_texts(shown["loss_indication_ratio"], 100)),
+                Column("p_e\n%", scaled_number_texts(shown["loss_event_ratio_cumulative"], 100)),
+                Column("p_r\n%", marked),
+                Column("RTT\nms", scaled_number_texts(shown["rtt_mean_s"], 1e3)),
+                Column(
+                    f"rate\n{scale.unit}",
+                    scaled_number_texts(shown["throughput_bps"], 1 / scale.factor),
+                ),
+                *(
+                    Column(
+                        f"{name}\n{scale.unit}",
+                        scaled_number_texts(rate, 1 / scale.factor),
+                        drop_order=4 if name.startswith("n ") else 0,
+                    )
+                    for name, rate in rates.items()
+                ),
+                Column("\nJain", scaled_number_texts(shown["jain_index"]), drop_order=1),
+            ],
+            ends=_group_ends(shown),
+        )
+    ]
     parts += omitted_rows_parts(groups["src"].size, order.size)
     return [*parts, BLANK_LINE, *_note_paragraphs(shown)]
 
@@ -331,38 +363,6 @@ def _group_ends(shown: Table) -> list[tuple[str, str]]:
 def host_text(host: str) -> str:
     """Return a host, or ``all`` if the group includes all hosts."""
     return "all" if host == ANY_HOST else host
-
-
-def _group_columns(shown: Table) -> list[Column]:
-    rates = _model_rate_columns(shown)
-    scale = rate_scale(np.concatenate([shown["throughput_bps"], *rates.values()]))
-    exact = np.isfinite(shown["loss_ratio"])
-    lost = np.where(exact, shown["loss_ratio"], shown["loss_ratio_estimate"])
-    marked = [
-        ("" if known else ESTIMATED_MARK) + number_text(100 * value)
-        for known, value in zip(exact.tolist(), lost.tolist(), strict=True)
-    ]
-    return [
-        Column("\nflows", integer_texts(shown["flows"])),
-        Column("parallel\nflows", scaled_number_texts(shown["parallel_flows"]), drop_order=2),
-        Column("data\npkts", integer_texts(shown["packets_sent"]), drop_order=3),
-        Column("p\n%", scaled_number_texts(shown["loss_indication_ratio"], 100)),
-        Column("p_e\n%", scaled_number_texts(shown["loss_event_ratio_cumulative"], 100)),
-        Column("p_r\n%", marked),
-        Column("RTT\nms", scaled_number_texts(shown["rtt_mean_s"], 1e3)),
-        Column(
-            f"rate\n{scale.unit}", scaled_number_texts(shown["throughput_bps"], 1 / scale.factor)
-        ),
-        *(
-            Column(
-                f"{name}\n{scale.unit}",
-                scaled_number_texts(rate, 1 / scale.factor),
-                drop_order=4 if name.startswith("n ") else 0,
-            )
-            for name, rate in rates.items()
-        ),
-        Column("\nJain", scaled_number_texts(shown["jain_index"]), drop_order=1),
-    ]
 
 
 def _model_rate_columns(shown: Table) -> dict[str, Array]:
@@ -433,7 +433,11 @@ def _service_columns(shown: Table) -> list[Column]:
         return scaled_number_texts(shown[name], 1e3)
 
     return [
-        Column("\nservice", _service_cells(shown), right=False),
+        Column(
+            "\nservice",
+            [service_label(select_rows(shown, at)) for at in range(shown["server"].size)],
+            right=False,
+        ),
         Column("\nconns", integer_texts(shown["connections"])),
         Column("reqs", integer_texts(shown["requests"])),
         Column("first byte\n50 % ms", ms("first_byte_p50_s")),
@@ -443,10 +447,6 @@ def _service_columns(shown: Table) -> list[Column]:
         Column("\n95 %", ms("last_byte_p95_s")),
         Column("\n99 %", ms("last_byte_p99_s")),
     ]
-
-
-def _service_cells(shown: Table) -> list[str]:
-    return [service_label(select_rows(shown, at)) for at in range(shown["server"].size)]
 
 
 def _latency_text(row: Table) -> str:
@@ -621,7 +621,9 @@ def json_lines(
                 first[each] = list(iter_plain_rows(select_rows(rows, slice(max_rows))))
         if max_rows is not None:
             lists |= {table_name: table} | ({} if groups is None else {"groups": groups[index]})
-            first["omitted"] = {each: max(0, _row_count(lists[each]) - max_rows) for each in lists}
+            first["omitted"] = {
+                each: max(0, next(iter(lists[each].values())).size - max_rows) for each in lists
+            }
         yield f'{json.dumps(first)[:-1]}, "{table_name}": ['
         table = _worst_rows(table, max_rows)
         advised = table_name == "connections"
@@ -647,10 +649,6 @@ def _json_objects(objects: Iterable[dict[str, Any]]) -> Iterator[str]:
         line = json.dumps(row, allow_nan=False)
     if line is not None:
         yield line
-
-
-def _row_count(table: Table) -> int:
-    return next(iter(table.values())).size
 
 
 def _worst_rows(connections: Table, max_rows: int | None) -> Table:
@@ -770,27 +768,26 @@ def direction_columns(shown: Table) -> list[Column]:
         Column(f"PFTK\n{scale.unit}", scaled_number_texts(model, 1 / scale.factor), drop_order=1),
     ]
     if "limited_by" in shown:
+        states = shown["limited_by"].tolist()
+        limits = zip(
+            cause_or_limit_keys(shown).tolist(),
+            states,
+            share_of_main_limit(shown).tolist(),
+            strict=True,
+        )
         columns.append(
             Column(
-                "limited\nby", _limit_cells(shown), right=False, min_width=MIN_LIMIT_COLUMN_WIDTH
+                "limited\nby",
+                [
+                    LIMIT_NAMES[limit]
+                    + (f" {100 * part:.0f}%" if _has_time_share(limit, state, part) else "")
+                    for limit, state, part in limits
+                ],
+                right=False,
+                min_width=MIN_LIMIT_COLUMN_WIDTH,
             )
         )
     return columns
-
-
-def _limit_cells(shown: Table) -> list[str]:
-    """Return the main limit of each direction, with its share of the time if known."""
-    states = shown["limited_by"].tolist()
-    limits = zip(
-        cause_or_limit_keys(shown).tolist(),
-        states,
-        share_of_main_limit(shown).tolist(),
-        strict=True,
-    )
-    return [
-        LIMIT_NAMES[limit] + (f" {100 * part:.0f}%" if _has_time_share(limit, state, part) else "")
-        for limit, state, part in limits
-    ]
 
 
 def _has_time_share(limit: str, state: str, share: float) -> bool:

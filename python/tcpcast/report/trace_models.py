@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -94,18 +94,6 @@ def _direction_parts(connections: Table, modelled: ModelResults) -> list[Part]:
         ),
     ]
     ends = f"{connections['src'][modelled.row]}{ARROW}{connections['dst'][modelled.row]}"
-    parts: list[Part] = [
-        Paragraph(ends, "heading"),
-        Paragraph(_inputs_text(values), "", "  "),
-        Columns(columns),
-    ]
-    if any(marks.values()):
-        key = f"{UNTRUSTED_MARK} outside the formula's domain (see tcpcast engines), not compared"
-        parts.append(Paragraph(key, "aside", "  "))
-    return [*parts, _interval_class_parts(modelled.intervals)]
-
-
-def _inputs_text(values: dict[str, Any]) -> str:
     window = values["receiver_window_pkts"]
     w_max = f"{number_text(window)} packets" if math.isfinite(window) else "not announced"
     loss = number_text(100 * values["loss_indication_ratio"])
@@ -114,7 +102,15 @@ def _inputs_text(values: dict[str, Any]) -> str:
         for name in ("rtt_s", "t0_s")
     )
     b = number_text(values["packets_per_ack"])
-    return f"inputs: p = {loss} %, RTT {rtt}, T0 {timer}, b = {b}, W_max {w_max}"
+    parts: list[Part] = [
+        Paragraph(ends, "heading"),
+        Paragraph(f"inputs: p = {loss} %, RTT {rtt}, T0 {timer}, b = {b}, W_max {w_max}", "", "  "),
+        Columns(columns),
+    ]
+    if any(marks.values()):
+        key = f"{UNTRUSTED_MARK} outside the formula's domain (see tcpcast engines), not compared"
+        parts.append(Paragraph(key, "aside", "  "))
+    return [*parts, _interval_class_parts(modelled.intervals)]
 
 
 def _relative_error_text(share: float) -> str:

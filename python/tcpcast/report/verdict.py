@@ -65,7 +65,10 @@ def verdict_text(findings: Sequence[Finding], *, intervals: bool = True) -> str:
     findings = [
         finding
         for index, finding in enumerate(findings)
-        if not (_is_any_other(finding) and any(map(_is_compared, findings[index + 1 :])))
+        if not (
+            _is_any_other(finding)
+            and any(later.claim in {"alike", "largest"} for later in findings[index + 1 :])
+        )
     ]
     for before, finding in zip([None, *findings], findings, strict=False):
         # The formula of several values is named once.
@@ -79,10 +82,6 @@ def verdict_text(findings: Sequence[Finding], *, intervals: bool = True) -> str:
 
 def _is_any_other(finding: Finding) -> bool:
     return finding.claim == "alike" and not finding.metric
-
-
-def _is_compared(finding: Finding) -> bool:
-    return finding.claim in {"alike", "largest"}
 
 
 def _clause(finding: Finding, *, intervals: bool) -> str:

@@ -120,11 +120,13 @@ def _read_entry(row: dict[str, Any], file: str) -> _Entry | None:
         _milliseconds(timings.get(key)) for key in ("blocked", "wait", "receive", "connect", "ssl")
     )
     total = _milliseconds(row.get("time"))
+    # Chrome navigates to a document that is not in a frame of another one.
+    by = table(row.get("_initiator")).get("type")
     return _Entry(
         url=urldefrag(url).url,
         initiator=urldefrag(_initiator(table(row.get("_initiator")))).url,
         redirect=_redirect(url, text(response.get("redirectURL"), MAX_URL)),
-        is_document=_is_navigation(row),
+        is_document=row.get("_resourceType") == "document" and by == "other",
         host=host,
         size=round(size),
         request=round(sent),
@@ -169,12 +171,6 @@ def _redirect(url: str, target: str) -> str:
         return urldefrag(urljoin(url, target)).url if target else ""
     except ValueError:
         return ""
-
-
-def _is_navigation(row: dict[str, Any]) -> bool:
-    """Return whether Chrome navigated to a document, which is not in a frame of another one."""
-    by = table(row.get("_initiator")).get("type")
-    return row.get("_resourceType") == "document" and by == "other"
 
 
 def _initiator(value: dict[str, Any]) -> str:

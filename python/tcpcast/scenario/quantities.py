@@ -77,14 +77,6 @@ def _read_positive_time(value: object, example: str = "50ms") -> float:
     return seconds
 
 
-def _read_time_limit(value: object) -> float:
-    return math.inf if value == "unlimited" else _read_positive_time(value, _RUN_TIME_EXAMPLE)
-
-
-def _format_time_limit(seconds: float) -> str:
-    return "unlimited" if math.isinf(seconds) else units.format_duration(seconds)
-
-
 def _read_size(value: object, info: ValidationInfo) -> float:
     packets = units.parse_packets(value, payload_bytes=get_validation_context(info).payload_bytes)
     return SizeInBytes(packets, units.parse_bytes(value)) if is_in_bytes(value) else packets
@@ -228,7 +220,11 @@ RunTime = Annotated[
 TimeLimit = Annotated[
     float,
     *quantity_annotation(
-        _read_time_limit, _format_time_limit, {"anyOf": [TIME_SCHEMA, {"const": "unlimited"}]}
+        lambda value: (
+            math.inf if value == "unlimited" else _read_positive_time(value, _RUN_TIME_EXAMPLE)
+        ),
+        lambda seconds: "unlimited" if math.isinf(seconds) else units.format_duration(seconds),
+        {"anyOf": [TIME_SCHEMA, {"const": "unlimited"}]},
     ),
 ]
 """A time in seconds, above 0; inf for no limit."""

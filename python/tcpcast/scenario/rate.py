@@ -143,10 +143,6 @@ def parse_opportunities(text: str) -> PacketOpportunities:
     return _count_opportunities(text.split(), _INLINE_ENTRY)
 
 
-def _read_opportunity_lines(rows: Iterable[list[str]], name: str) -> PacketOpportunities:
-    return _count_opportunities((",".join(row).strip() for row in rows), f"{name}, line")
-
-
 def _count_opportunities(words: Iterable[str], where: str) -> PacketOpportunities:
     counts: dict[int, int] = {}
     last = total = 0
@@ -229,7 +225,13 @@ class OpportunityRate(_VaryingRate):
         if not isinstance(data, Mapping) or "trace" not in data:
             return data
         opportunities = read_file_of_table(
-            data, ("trace", "opportunities"), info, _FILE_ADVICE, _read_opportunity_lines
+            data,
+            ("trace", "opportunities"),
+            info,
+            _FILE_ADVICE,
+            lambda rows, name: _count_opportunities(
+                (",".join(row).strip() for row in rows), f"{name}, line"
+            ),
         )
         return {**data, "opportunities": opportunities}
 

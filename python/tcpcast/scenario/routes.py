@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tcpcast import units
 from tcpcast.scenario.classes import Population, get_ack_bytes, get_packet_bytes
@@ -208,7 +208,9 @@ def expand_short_form(scenario: Scenario) -> Topology:
                 "each": None if is_single else SENDER,
                 "jitter": network.jitter if on.measured else None,
             }
-            links[name] = NetworkLink.model_construct(None, **_fields_of(link), **own)
+            links[name] = NetworkLink.model_construct(
+                None, **{name: getattr(link, name) for name in Link.model_fields}, **own
+            )
             buffers[name] = on.buffer_pkts
             route.append(name)
         delay_s = math.fsum(on.link.delay or 0.0 for on in group.route)
@@ -226,10 +228,6 @@ def expand_short_form(scenario: Scenario) -> Topology:
             )
         )
     return Topology(links, buffers, classes, scenario.measured.name)
-
-
-def _fields_of(link: Link) -> dict[str, Any]:
-    return {name: getattr(link, name) for name in Link.model_fields}
 
 
 def _find_short_form_keys(scenario: Scenario) -> Errors:

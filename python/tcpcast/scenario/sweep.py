@@ -34,10 +34,6 @@ _VARY_EXAMPLE = '"network.rtt" = "10ms..200ms log 8"'
 _TEXT_LIST_SCHEMA = {"type": "array", "items": {"type": "string"}}
 
 
-def _read_engines(value: object) -> object:
-    return [name.strip() for name in value.split(",")] if isinstance(value, str) else value
-
-
 def _read_zip_groups(value: object) -> object:
     """Convert one list of keys to a list with one group."""
     if isinstance(value, list) and value and all(isinstance(key, str) for key in value):
@@ -99,7 +95,11 @@ class Sweep(Table):
 
     engines: Annotated[
         list[str],
-        BeforeValidator(_read_engines),
+        BeforeValidator(
+            lambda value: (
+                [name.strip() for name in value.split(",")] if isinstance(value, str) else value
+            )
+        ),
         WithJsonSchema({"anyOf": [{"type": "string"}, _TEXT_LIST_SCHEMA]}),
     ] = Field(
         default=[],

@@ -170,10 +170,6 @@ class SocketBuffers(Table):
             yield make_error_at(f'must be at least "{least}", as in Linux', "receive")
 
 
-def _get_buffers_kind(value: object) -> str:
-    return "a-table" if isinstance(value, Mapping | SocketBuffers) else "a-rule"
-
-
 _TIMES = ("ack_timeout", "min_rto", "max_rto", "rto_granularity")
 """Keys with durations that some stacks do not support."""
 
@@ -189,7 +185,9 @@ _SocketBuffersRule = Annotated[
         Tag("a-rule"),
     ]
     | Annotated[SocketBuffers, Tag("a-table")],
-    Discriminator(_get_buffers_kind),
+    Discriminator(
+        lambda value: "a-table" if isinstance(value, Mapping | SocketBuffers) else "a-rule"
+    ),
 ]
 
 

@@ -231,13 +231,9 @@ class Writing(Table):
             yield make_error_at('the mean must be at least "1B"; use a larger size', "size")
 
 
-def _get_reading_kind(value: object) -> str:
-    return "a-table" if isinstance(value, Mapping | Reading) else "a-rate"
-
-
 ReadingRule = Annotated[
     Annotated[PositiveRate, Tag("a-rate")] | Annotated[Reading, Tag("a-table")],
-    Discriminator(_get_reading_kind),
+    Discriminator(lambda value: "a-table" if isinstance(value, Mapping | Reading) else "a-rate"),
 ]
 
 _READS_FIELD: Any = Field(

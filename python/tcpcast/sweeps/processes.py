@@ -20,7 +20,6 @@ from tcpcast.sweeps.worker import CellRun, StoredAnswer, SweepSpec, answer_batch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
-    from multiprocessing.process import BaseProcess
     from multiprocessing.synchronize import Event
 
 Batch = tuple[CellRun, ...]
@@ -122,17 +121,13 @@ def local_processes(count: int, preload: Sequence[str]) -> Iterator[Executor]:
             stop.set()
             raise
         finally:
-            _shut_down_executor(executor, others)
-
-
-def _shut_down_executor(executor: Executor, others: Sequence[BaseProcess]) -> None:
-    """End an executor, or its processes directly if its thread did not start."""
-    try:
-        executor.shutdown(wait=True, cancel_futures=True)
-    except RuntimeError:
-        for process in multiprocessing.active_children():
-            if process not in others:
-                process.kill()
+            # End an executor, or its processes directly if its thread did not start.
+            try:
+                executor.shutdown(wait=True, cancel_futures=True)
+            except RuntimeError:
+                for process in multiprocessing.active_children():
+                    if process not in others:
+                        process.kill()
 
 
 class _DaskExecutor(Executor):

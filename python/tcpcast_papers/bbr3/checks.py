@@ -173,10 +173,6 @@ def _restarts(states: States, _: Path) -> float:
     return _percent(bool(after.any()))
 
 
-def _has_no_probe_rtt(states: States, _: Path) -> float:
-    return _percent(all(each.name != "probe_rtt" for each in states.phases))
-
-
 def _idle_s(states: States, _: Path) -> float:
     sent = states.answer.tables["sequences"]
     times = sent["time_s"][sent["event"] == "sent"]
@@ -333,10 +329,6 @@ def _has_bounds_of_before(states: States, _: Path) -> float:
     )
 
 
-def _is_not_full(states: States, _: Path) -> float:
-    return _percent(not states.table["full_bw_reached"].any())
-
-
 def _bound_ratio(states: States, _: Path) -> float:
     """Return the long-term bound after the losses, as a share of that before."""
     one = _changed(states, "probe_up")
@@ -419,7 +411,13 @@ CHECKS: dict[int, dict[str, Check]] = {
         "next": _follows("probe_rtt", *CYCLE),
         "rate": _resumes,
     },
-    11: {"idle": _idle_s, "restart": _restarts, "skips": _has_no_probe_rtt},
+    11: {
+        "idle": _idle_s,
+        "restart": _restarts,
+        "skips": lambda states, _: _percent(
+            all(each.name != "probe_rtt" for each in states.phases)
+        ),
+    },
     12: {
         "extra": _extra_acked("startup"),
         "cwnd": _largest_window_in_startup,
@@ -461,7 +459,7 @@ CHECKS: dict[int, dict[str, Check]] = {
     20: {
         "enters": _follows("startup", "probe_rtt"),
         "time": _probe_rtt_ms,
-        "full": _is_not_full,
+        "full": lambda states, _: _percent(not states.table["full_bw_reached"].any()),
         "next": _follows("probe_rtt", "startup"),
     },
     21: {

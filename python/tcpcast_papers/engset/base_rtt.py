@@ -72,7 +72,17 @@ def _section(runs: Runs, _: Path) -> Section:
     for each in _RATE_SETTINGS:
         name = f"{each.distribution}, B = {each.buffer_pkts}"
         text = f"{name}: rms difference of the rates, files up to {_LONGEST_FILE_PKTS} packets"
-        make = partial(_rms_difference_row, runs, ("9", text), _printed_rates(each))
+        cells = {"distribution": each.distribution, "buffer_pkts": each.buffer_pkts}
+        make = partial(
+            _rms_difference_row,
+            runs,
+            ("9", text),
+            [
+                (each, interval_rate_reader(int(line["low_pkts"])), line.value("rate_kbps"))
+                for line in published.published_table(9).lines_with(**cells)
+                if (line.integer("high_pkts") or _LONGEST_FILE_PKTS + 1) <= _LONGEST_FILE_PKTS
+            ],
+        )
         section.rows += runs.row(("9", text), make)
     text = f"rms difference of the losses, B up to {_LOSSY_BUFFERS_PKTS[-1]} packets"
     make = partial(_rms_difference_row, runs, ("10", text), _printed_losses())
@@ -109,15 +119,6 @@ def _samples_by_rtt(runs: Runs, each: Setting) -> Iterator[Sample]:
 
 _PrintedValues = list[tuple["Setting", "Read", float]]
 """Settings, how to read a value from an answer, and the printed value."""
-
-
-def _printed_rates(each: Setting) -> _PrintedValues:
-    cells = {"distribution": each.distribution, "buffer_pkts": each.buffer_pkts}
-    return [
-        (each, interval_rate_reader(int(line["low_pkts"])), line.value("rate_kbps"))
-        for line in published.published_table(9).lines_with(**cells)
-        if (line.integer("high_pkts") or _LONGEST_FILE_PKTS + 1) <= _LONGEST_FILE_PKTS
-    ]
 
 
 def _printed_losses() -> _PrintedValues:

@@ -56,7 +56,13 @@ def _figure14(runs: Runs, folder: Path) -> Section:
         printed = published.value_printed_in_text(f"loss_w{window}")
         section.rows += runs.sample(each).rows(label, unit, printed, read)
         label = (str(window), "drops of packet 2 per drop of packet 1")
-        section.rows += runs.value(label, "1", _second_drops_per_first, runs, each)
+        section.rows += runs.value(
+            label,
+            "1",
+            lambda runs, each: drop_share(runs[each], 2) / drop_share(runs[each], 1),
+            runs,
+            each,
+        )
     figure, panels = drawing.create_panels(2, width=5.0, share_y=True)
     for axes, each in zip(panels, (WINDOW_44, WINDOW_12), strict=True):
         table = runs[each].tables["drops_by_sequence"]
@@ -87,10 +93,6 @@ def _figure14(runs: Runs, folder: Path) -> Section:
         "have about the same loss.",
     ]
     return section
-
-
-def _second_drops_per_first(runs: Runs, each: Setting) -> float:
-    return drop_share(runs[each], 2) / drop_share(runs[each], 1)
 
 
 def drop_share(answer: Answer, sequence: int) -> float:
@@ -126,8 +128,8 @@ TABLE7_READERS: dict[str, Read] = {
 """The paper's quantities in its units, as the simulator defines them."""
 
 
-def _other_interpretations() -> dict[str, dict[str, Read]]:
-    """Return functions for other definitions of quantities that the paper does not define."""
+def _table7(runs: Runs, _: Path) -> Section:
+    section = runs.section(published.published_table(7).title, ("quantity",))
     waited = {interpretations.SINCE_OWN_TRANSMISSION: interpretations.count_since_last_transmission}
     classes = {
         f"{kind} per TO": {
@@ -140,21 +142,20 @@ def _other_interpretations() -> dict[str, dict[str, Read]]:
         TABLE7_READERS["packets sent TDFR per FR"],
         TABLE7_READERS["packets sent on FR per FR"],
     )
-    return classes | {
-        **{
-            name: {reason: since(TABLE7_READERS[name]) for reason, since in waited.items()}
-            for name in ("time TO per TO", "time TO per connection")
+    sample, others = (
+        runs.sample(WINDOW_44),
+        classes
+        | {
+            **{
+                name: {reason: since(TABLE7_READERS[name]) for reason, since in waited.items()}
+                for name in ("time TO per TO", "time TO per connection")
+            },
+            "packets sent TDFR per FR": {
+                "packets sent on FR included": lambda answer: sent(answer) + on_exit(answer)
+            },
+            "send rate": {"packets sent per ON time": recovery_reader("send_rate", 1e-3)},
         },
-        "packets sent TDFR per FR": {
-            "packets sent on FR included": lambda answer: sent(answer) + on_exit(answer)
-        },
-        "send rate": {"packets sent per ON time": recovery_reader("send_rate", 1e-3)},
-    }
-
-
-def _table7(runs: Runs, _: Path) -> Section:
-    section = runs.section(published.published_table(7).title, ("quantity",))
-    sample, others = runs.sample(WINDOW_44), _other_interpretations()
+    )
     result = solve_model(WINDOW_44)
     theory = {"connection rate": 1e-3 * result.rate_bps, "ON time": 1e3 * result.on_time_s}
     for line in published.published_table(7):

@@ -161,15 +161,13 @@ def _draw_points_and_trend(
 ) -> None:
     load, error = np.array(points).T
     axes.plot(load, error, linestyle="none", markersize=3.5, label=name, alpha=0.75, **style)
-    middles, means = _mean_error_by_load(load, error)
-    axes.plot(middles, means, color=style["color"], linewidth=1.6)
-
-
-def _mean_error_by_load(load: np.ndarray, error: np.ndarray) -> tuple[list[float], list[float]]:
-    """Return the loads, and the mean error of the points nearest to each of them."""
     nearest = np.abs(load[:, None] - 100 * np.array(LOADS)).argmin(axis=1)
     used = np.unique(nearest)
-    return [100 * LOADS[i] for i in used], [float(error[nearest == i].mean()) for i in used]
+    middles, means = (
+        [100 * LOADS[i] for i in used],
+        [float(error[nearest == i].mean()) for i in used],
+    )
+    axes.plot(middles, means, color=style["color"], linewidth=1.6)
 
 
 _SettingPair = tuple["Setting", "Setting"]

@@ -150,17 +150,37 @@ class Setting:
         seed
             As in ``[run]`` of a scenario.
         """
+        buffer = "unlimited" if self.buffer_pkts is None else f"{self.buffer_pkts}pkt"
+        network: dict[str, Any] = {
+            "packet": f"{self.packet_bytes}B",
+            "ack": "40B",
+            "ingress": {"rate": self.ingress},
+            "bottleneck": {"rate": self.bottleneck, "buffer": buffer, "queue": "droptail"},
+            "egress": {"rate": self.egress},
+        }
+        if self.propagation_ms is None:
+            network["rtt"] = f"{self.simulated_rtt_ms:.9g}ms"
+        else:
+            network["bottleneck"]["delay"] = f"{self.propagation_ms / 2:g}ms"
+        tcp: dict[str, Any] = {
+            "stack": "engset-newreno",
+            "receiver_window": self.receiver_window_pkts,
+            "min_rto": "1s",
+            "host_noise": "100ns",
+        }
+        if self.max_burst_pkts is not None:
+            tcp["rules"] = {"max_burst": self.max_burst_pkts}
         return Scenario.from_dict(
             {
                 "name": self.name,
-                "network": self._network_table(),
+                "network": network,
                 "traffic": {
                     "kind": "on-off",
                     "sources": self.sources,
                     "off": {"distribution": "exponential", "mean": f"{self.mean_off_s:g}s"},
                     "size": self._size_table(),
                 },
-                "tcp": self._tcp_table(),
+                "tcp": tcp,
                 # The paper has no percentiles of file goodputs; their intervals take time.
                 "probes": {"flows": list(range(self.traced_flows)), "goodput_shares": ["50%"]},
                 "run": {
@@ -192,21 +212,6 @@ class Setting:
     def _is_special_case(self) -> bool:
         return self.propagation_ms is not None
 
-    def _network_table(self) -> dict[str, Any]:
-        buffer = "unlimited" if self.buffer_pkts is None else f"{self.buffer_pkts}pkt"
-        network: dict[str, Any] = {
-            "packet": f"{self.packet_bytes}B",
-            "ack": "40B",
-            "ingress": {"rate": self.ingress},
-            "bottleneck": {"rate": self.bottleneck, "buffer": buffer, "queue": "droptail"},
-            "egress": {"rate": self.egress},
-        }
-        if self.propagation_ms is None:
-            network["rtt"] = f"{self.simulated_rtt_ms:.9g}ms"
-        else:
-            network["bottleneck"]["delay"] = f"{self.propagation_ms / 2:g}ms"
-        return network
-
     def _size_table(self) -> dict[str, Any]:
         mean = f"{self.mean_size_pkts}pkt"
         if self.distribution == "C":
@@ -222,17 +227,6 @@ class Setting:
             "c": float(self.distribution[3:-1]),
             "tail": TAIL_SHARE,
         }
-
-    def _tcp_table(self) -> dict[str, Any]:
-        tcp: dict[str, Any] = {
-            "stack": "engset-newreno",
-            "receiver_window": self.receiver_window_pkts,
-            "min_rto": "1s",
-            "host_noise": "100ns",
-        }
-        if self.max_burst_pkts is not None:
-            tcp["rules"] = {"max_burst": self.max_burst_pkts}
-        return tcp
 
 
 def read_setting(name: str) -> Setting:

@@ -17,7 +17,6 @@ from tcpcast_papers.fixed_point.tables import loop_job
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from matplotlib.axes import Axes
     from tcpcast.answer import Answer, Metric
 
     from tcpcast_papers.fixed_point.runs import Runs, SampleSizes
@@ -71,7 +70,16 @@ def _draw_figure(answers: dict[int, dict[int, Answer]], folder: Path) -> drawing
     figure, panels = drawing.create_panels(3, 2, width=4.2, height=3.3)
     for axes, quantity in zip(panels, PLOTTED_QUANTITIES, strict=False):
         for index, (case, points) in enumerate(answers.items()):
-            _draw_case(axes, quantity, case, points, drawing.COLOURS[index])
+            colour = drawing.COLOURS[index]
+            result = [(n, measure_quantity(quantity, each, n)) for n, each in points.items()]
+            known = [(n, metric.value) for n, metric in result if metric is not None]
+            if known:
+                axes.plot(*np.array(known).T, color=colour, linewidth=1.3, label=f"case {case}")
+            printed = [
+                (n, printed_cell(TABLE_OF_CASE[case], quantity, str(n))) for n in POPULATIONS
+            ]
+            shown = np.array([(n, figure.value) for n, figure in printed if figure is not None])
+            axes.plot(*shown.T, "o", color=colour, markersize=4)
         axes.set_title(f"Figure 10{'abcde'[PLOTTED_QUANTITIES.index(quantity)]}", fontsize=10)
         axes.set(ylabel=", ".join(QUANTITY_LABELS[quantity]), xlabel="users", xlim=(0, None))
         if quantity in {"goodput", "send_rate"}:
@@ -82,18 +90,6 @@ def _draw_figure(answers: dict[int, dict[int, Answer]], folder: Path) -> drawing
     panels[0].legend(fontsize=8, frameon=False)
     panels[-1].set_axis_off()
     return drawing.Plot(figure, folder / "figure10.png")
-
-
-def _draw_case(
-    axes: Axes, quantity: str, case: int, points: dict[int, Answer], colour: str
-) -> None:
-    result = [(n, measure_quantity(quantity, each, n)) for n, each in points.items()]
-    known = [(n, metric.value) for n, metric in result if metric is not None]
-    if known:
-        axes.plot(*np.array(known).T, color=colour, linewidth=1.3, label=f"case {case}")
-    printed = [(n, printed_cell(TABLE_OF_CASE[case], quantity, str(n))) for n in POPULATIONS]
-    shown = np.array([(n, figure.value) for n, figure in printed if figure is not None])
-    axes.plot(*shown.T, "o", color=colour, markersize=4)
 
 
 SECTIONS = (_section,)

@@ -54,7 +54,15 @@ def measure_quantity(quantity: str, result: Answer, flows: int) -> Metric | None
     The send rate of an active flow is its goodput times packets sent per packet delivered.
     """
     if quantity in GOODPUT_LEVELS:
-        return _goodput_level(result, GOODPUT_LEVELS[quantity])
+        share = GOODPUT_LEVELS[quantity]
+        table = result.tables.get("file_goodput")
+        if table is None:
+            return None
+        places = np.flatnonzero(np.isclose(table["share"], share))
+        if places.size != 1:
+            return None
+        figure, low, high = (float(table[n][places[0]]) for n in ("goodput_bps", "low", "high"))
+        return scale_metric(metric_with_ends(figure, low, high), 1e-3)
     links = result.tables.get("by_link", {})
     if quantity == "loss" and "backbone" in links.get("link", ()):
         # The packets lost at any router, in percent of packets that arrived at the first router.
@@ -84,17 +92,6 @@ def measure_quantity(quantity: str, result: Answer, flows: int) -> Metric | None
 def value_or_none(metric: Metric | None) -> float | None:
     """Return the value of a metric, or None if there is none."""
     return None if metric is None else metric.value
-
-
-def _goodput_level(result: Answer, share: float) -> Metric | None:
-    table = result.tables.get("file_goodput")
-    if table is None:
-        return None
-    places = np.flatnonzero(np.isclose(table["share"], share))
-    if places.size != 1:
-        return None
-    figure, low, high = (float(table[n][places[0]]) for n in ("goodput_bps", "low", "high"))
-    return scale_metric(metric_with_ends(figure, low, high), 1e-3)
 
 
 def metric_with_ends(value: float, low: float, high: float) -> Metric:

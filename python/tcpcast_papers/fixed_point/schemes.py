@@ -131,7 +131,14 @@ def _scheme_row(
     if without is not None and exact is not None:
         own_link = metric.value - (exact.value - without)
         row = replace(row, explained_by=Cause(WITHOUT_OWN_LINK, own_link))
-    return replace(row, others=(value_or_none(exact), _mean_failed_tests(answers)))
+    tests = [each.tables.get("convergence") for each in answers]
+    return replace(
+        row,
+        others=(
+            value_or_none(exact),
+            float(np.mean([(~each["passed"]).sum() for each in tests if each is not None])),
+        ),
+    )
 
 
 def is_one_queue(job: Job) -> bool:
@@ -152,11 +159,6 @@ def mean_over_seeds(quantity: str, answers: list[Answer], flows: int) -> Metric 
     if estimate is None:
         return Metric(mean, interval_warning="one seed")
     return Metric(mean, mean - estimate.half_width, mean + estimate.half_width)
-
-
-def _mean_failed_tests(answers: list[Answer]) -> float:
-    tests = [each.tables.get("convergence") for each in answers]
-    return float(np.mean([(~each["passed"]).sum() for each in tests if each is not None]))
 
 
 SECTIONS = tuple(partial(_section, number=number) for number in range(1, 7))

@@ -158,7 +158,11 @@ class LocalLoop:
         }
         if self.noise is not None:
             tables["cross"] = [self.noise.table()]
-        probes = self._probes()
+        probes: dict[str, Any] = {}
+        if self.block_pkts is not None:
+            probes["goodput_packets"] = self.block_pkts
+        if self.traced:
+            probes["flows"] = [0]
         return Scenario.from_dict(tables | ({"probes": probes} if probes else {}))
 
     def _network(self) -> dict[str, Any]:
@@ -202,14 +206,6 @@ class LocalLoop:
             "connection": "persistent",
             "start": self.start,
         }
-
-    def _probes(self) -> dict[str, Any]:
-        result: dict[str, Any] = {}
-        if self.block_pkts is not None:
-            result["goodput_packets"] = self.block_pkts
-        if self.traced:
-            result["flows"] = [0]
-        return result
 
 
 @dataclass(frozen=True, slots=True)

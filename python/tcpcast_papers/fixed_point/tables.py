@@ -124,7 +124,9 @@ def _loop_row(runs: Runs, case: int, quantity: str, sources: int) -> Row:
     )
     row = replace(row, note=note)
     if case == 1 and quantity == "rtt" and sources in CONGESTED:
-        row = replace(row, explained_by=_heads_in_service_cause(runs, sources))
+        answer = reference_flows(runs[heads_in_service_job(sources, runs.sample_sizes)])
+        rtt = measure_quantity("rtt", answer, sources)
+        row = replace(row, explained_by=None if rtt is None else Cause(HEADS_IN_SERVICE, rtt.value))
     if case == 1:
         # Add the independent value to a row of Table 3.
         result = independent_values().lines_with(quantity=quantity)
@@ -137,12 +139,6 @@ def heads_in_service_job(sources: int, sample_sizes: SampleSizes) -> Job:
     """Return the fixed point of scheme 2 in which first packets of flows occupy no buffer."""
     setting = LocalLoop(sources, head_of_line="in service")
     return fixed_point_job(Job(setting, sample_sizes.checked), sample_sizes, "2")
-
-
-def _heads_in_service_cause(runs: Runs, sources: int) -> Cause | None:
-    answer = reference_flows(runs[heads_in_service_job(sources, runs.sample_sizes)])
-    rtt = measure_quantity("rtt", answer, sources)
-    return None if rtt is None else Cause(HEADS_IN_SERVICE, rtt.value)
 
 
 _MAX_RTT_NOTES = {

@@ -100,7 +100,20 @@ _STARTUP_SHARE, _STARTUP_S = 0.05, 0.0015
 def allowed_difference(cell: Cell, name: str) -> AllowedDifference | None:
     """Return the tolerance of a quantity of a cell, or None if it is not compared."""
     if cell.kind == STARTUP:
-        return AllowedDifference(absolute=_startup_curve_tolerance(cell, name))
+        # 5 % of the delivered bytes or the rise of the curve in 1.5 ms, whichever is larger.
+        curve = [(0.0, 0.0)] + [
+            (time, result.mean)
+            for time, result in zip(startup_times_s(cell), cell.measured.values(), strict=True)
+        ]
+        at = list(cell.measured).index(name) + 1
+        ends = curve[at - 1 : at + 2]
+        steepest = max(
+            (later[1] - sooner[1]) / (later[0] - sooner[0])
+            for sooner, later in itertools.pairwise(ends)
+        )
+        return AllowedDifference(
+            absolute=max(_STARTUP_SHARE * cell.measured[name].mean, _STARTUP_S * steepest)
+        )
     if cell.kind == TRANSFERS:
         lossless = not cell.loss and name != "delivery_time_p99_s"
         return _LOSSLESS_FILE_TOLERANCE if lossless else _FILE_TOLERANCES.get(name)
@@ -111,21 +124,6 @@ def allowed_difference(cell: Cell, name: str) -> AllowedDifference | None:
     few = name in COUNT_QUANTITIES and cell.measured[name].mean < FEW_EVENTS_PER_RUN
     usual = _LONG_FLOW_TOLERANCES.get(name)
     return AllowedDifference(usual.relative, 1.0) if usual and few else usual
-
-
-def _startup_curve_tolerance(cell: Cell, name: str) -> float:
-    """Return 5 % of the delivered bytes or the rise of the curve in 1.5 ms, whichever is larger."""
-    curve = [(0.0, 0.0)] + [
-        (time, result.mean)
-        for time, result in zip(startup_times_s(cell), cell.measured.values(), strict=True)
-    ]
-    at = list(cell.measured).index(name) + 1
-    ends = curve[at - 1 : at + 2]
-    steepest = max(
-        (later[1] - sooner[1]) / (later[0] - sooner[0])
-        for sooner, later in itertools.pairwise(ends)
-    )
-    return max(_STARTUP_SHARE * cell.measured[name].mean, _STARTUP_S * steepest)
 
 
 def half_width(result: Metric) -> float:

@@ -208,19 +208,17 @@ def read_cells(stream: IO[str]) -> tuple[Cell, ...]:
         raise DomainError(f"no column {', '.join(sorted(missing))}")
     result: dict[tuple[str, str], Cell] = {}
     for line in table:
-        cell = result.setdefault((line["series"], line["name"]), _cell_of_line(line))
+        plain = Cell(line["series"], line["name"], line["kind"], _parse_groups(line["groups"]), 0.0)
+        given: dict[str, Any] = {
+            each: _parse_cell(each, line[each], getattr(plain, each)) for each in CONDITION_COLUMNS
+        }
+        cell = result.setdefault(
+            (line["series"], line["name"]), replace(plain, **given, measured={})
+        )
         cell.measured[line["quantity"]] = Measured(
             float(line["mean"]), float(line["half_width"]), int(line["runs"])
         )
     return tuple(result.values())
-
-
-def _cell_of_line(line: dict[str, str]) -> Cell:
-    plain = Cell(line["series"], line["name"], line["kind"], _parse_groups(line["groups"]), 0.0)
-    given: dict[str, Any] = {
-        each: _parse_cell(each, line[each], getattr(plain, each)) for each in CONDITION_COLUMNS
-    }
-    return replace(plain, **given, measured={})
 
 
 def _parse_groups(text: str) -> tuple[FlowGroup, ...]:

@@ -19,7 +19,7 @@ from tcpcast_papers.kernel.cells import ON_OFF, STARTUP, TRANSFERS
 from tcpcast_papers.simulations import seed_of_cell
 
 if TYPE_CHECKING:
-    from tcpcast_papers.kernel.cells import Cell, FlowGroup
+    from tcpcast_papers.kernel.cells import Cell
     from tcpcast_papers.kernel.runs import SampleSizes
 
 LINK_DELAY_S = 0.00014
@@ -50,7 +50,13 @@ def scenario_tables(cell: Cell, sample_sizes: SampleSizes) -> dict[str, Any]:
     }
     if len(cell.groups) > 1:
         requested["class"] = [
-            _class_table(cell, index, group) for index, group in enumerate(cell.groups)
+            {
+                "name": f"group-{index + 1}",
+                "flows": group.count,
+                "rtt": f"{_idle_rtt_ms(cell.rate_bps, group.rtt_ms):.6f}ms",
+                "tcp": _tcp_table(cell, group.stack),
+            }
+            for index, group in enumerate(cell.groups)
         ]
         requested["traffic"].pop("flows")
         requested.pop("tcp")
@@ -96,15 +102,6 @@ def network_table(
 def _idle_rtt_ms(rate_bps: float, rtt_ms: float, ack_bytes: int = ACK_BYTES) -> float:
     transmission_s = (PACKET_BITS + 8 * ack_bytes) / rate_bps
     return rtt_ms + 1e3 * (LINK_DELAY_S + transmission_s)
-
-
-def _class_table(cell: Cell, index: int, group: FlowGroup) -> dict[str, Any]:
-    return {
-        "name": f"group-{index + 1}",
-        "flows": group.count,
-        "rtt": f"{_idle_rtt_ms(cell.rate_bps, group.rtt_ms):.6f}ms",
-        "tcp": _tcp_table(cell, group.stack),
-    }
 
 
 def _tcp_table(cell: Cell, stack: str) -> dict[str, Any]:

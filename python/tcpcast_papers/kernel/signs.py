@@ -94,7 +94,10 @@ def sign_tests(lines: Iterable[Comparison]) -> list[SignTest]:
     result: dict[tuple[str, ...], list[bool]] = {}
     for line in lines:
         if line.own is not None and abs(line.difference) >= NEGLIGIBLE_SHARE * line.tolerance:
-            result.setdefault(_group_of_comparison(line), []).append(line.difference > 0)
+            cell = line.cell
+            result.setdefault(
+                (cell.kind, line.quantity_group, cell.stacks, cell.queue, _buffer_class(cell)), []
+            ).append(line.difference > 0)
     return sign_tests_of_groups(result)
 
 
@@ -112,11 +115,6 @@ def sign_tests_of_groups(sides: Mapping[tuple[str, ...], list[bool]]) -> list[Si
         for group, each in tested.items()
     ]
     return sorted(every, key=lambda each: (each.probability, each.group))
-
-
-def _group_of_comparison(line: Comparison) -> tuple[str, ...]:
-    cell = line.cell
-    return (cell.kind, line.quantity_group, cell.stacks, cell.queue, _buffer_class(cell))
 
 
 def _buffer_class(cell: Cell) -> str:

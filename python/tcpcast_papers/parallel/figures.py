@@ -183,7 +183,14 @@ def _section(runs: Runs, folder: Path, *, figure: Figure) -> Section:
     )
     points = points_of_setup(figure.setting, runs.sample_sizes)
     every, *by_loss = all_points_and_losses(points)
-    groups = [every, *_groups_by_flows(points), *by_loss]
+    groups = [
+        every,
+        *[
+            Group(f"n = {n}", tuple(point for point in points if point.flows == n))
+            for n in dict.fromkeys(point.flows for point in points)
+        ],
+        *by_loss,
+    ]
     for model, group in product((*figure.plotted_models, *figure.others), groups):
         label = (model.model, model.measure, group.name)
         section.rows += runs.row(label, _error_row, runs, label, model, group)
@@ -223,13 +230,6 @@ def point_text(point: Point) -> str:
     """Return a short description of a point: ``n = 100, 5 %``."""
     where = f"{100 * point.loss:g} %" if point.loss else f"{point.rate_mbit} Mbit/s"
     return f"n = {point.flows}, {where}"
-
-
-def _groups_by_flows(points: list[Point]) -> list[Group]:
-    return [
-        Group(f"n = {n}", tuple(point for point in points if point.flows == n))
-        for n in dict.fromkeys(point.flows for point in points)
-    ]
 
 
 def _interval_and_loss_remark(figure: Figure, seen: Sequence[Measured]) -> str:

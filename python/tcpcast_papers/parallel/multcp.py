@@ -31,14 +31,10 @@ LOSSES = (0.001, 0.01, 0.05)
 MODELS = (ALGORITHM_1, ALGORITHM_2, PFTK)
 
 
-def _points_of_sender(choice: OpenChoice) -> list[Point]:
-    return [Point(n, loss=loss, choice=choice) for n in FLOWS for loss in LOSSES]
-
-
 def request(runs: Runs) -> None:
     """Request each point with n flows, and with one connection of MulTCP."""
     for choice in (N_RENO_FLOWS, MULTCP):
-        runs.request(_points_of_sender(choice))
+        runs.request([Point(n, loss=loss, choice=choice) for n in FLOWS for loss in LOSSES])
     for choice in (N_RENO_FLOWS, TFRC):
         runs.request(Point(1, loss=loss, choice=choice) for loss in LOSSES)
 

@@ -129,7 +129,9 @@ def simulate_pieces(
     ends = []
     for piece in range(1, pieces + 1):
         run.advance(transfers=None, until_ns=to_nanoseconds(piece * piece_s), threads=1)
-        ends.append(_read_counters(run))
+        first = len(LINK_COUNTER)
+        last = [row[-1, first : first + len(CLASS_COUNTER)] for row in run.counters()]
+        ends.append(np.stack(last).astype(np.int64))
     ends.insert(0, np.zeros_like(ends[0]))
     # [pieces, replications, cells] -> [cells, replications, pieces]
     added = np.diff(np.stack(ends), axis=0).transpose(2, 1, 0)
@@ -168,13 +170,6 @@ def calibrate_loss(path: Path, wanted: float, *, hours: int) -> Path:
         )
         rate = min(0.9, rate * wanted / max(seen.trace_p, 1e-9))
     return path.with_loss_rate(rate)
-
-
-def _read_counters(run: _native.Simulation) -> Counts:
-    """Return the cumulative cells of the first class, ``[replications, cells]``."""
-    first = len(LINK_COUNTER)
-    last = [row[-1, first : first + len(CLASS_COUNTER)] for row in run.counters()]
-    return np.stack(last).astype(np.int64)
 
 
 def _ratio(numerator: Counts | Floats, denominator: Counts | Floats) -> Floats:

@@ -8,7 +8,7 @@ from functools import partial
 from statistics import median
 from typing import TYPE_CHECKING
 
-from tcpcast_papers.drawing import Plot, agreement_plot
+from tcpcast_papers.drawing import agreement_plot
 from tcpcast_papers.kernel.sections import digits_text, sign_test_row
 from tcpcast_papers.kernel.signs import NEGLIGIBLE_SHARE, sign_tests_of_groups
 from tcpcast_papers.reproduction import (
@@ -75,13 +75,32 @@ def _set_section(runs: PublishedRuns, folder: Path, *, cell_set: CellSet) -> Sec
             section.rows += runs.row(label, _row, runs, cell_set, cell, value)
     section.remarks = list(cell_set.set_up)
     if runs.selection is None:
-        section.figures.append(_figure(runs, folder, cell_set))
+        lines = runs.compare(cell_set)
+        unit = lines[0].value.unit
+        points = [
+            (line.value.measured, line.half_widths[0], line.own.value, line.half_widths[1])
+            for line in lines
+        ]
+        name = "".join(letter if letter.isalnum() else "-" for letter in cell_set.name.lower())
+        section.figures.append(
+            agreement_plot({cell_set.name: (unit, points)}, folder / f"{name}.png")
+        )
     return section
 
 
 def _row(runs: PublishedRuns, cell_set: CellSet, cell: Cell, value: Value) -> Row:
     line = runs.comparison(cell_set, cell, value)
-    return comparison_row(line, _cause(runs, cell_set, line))
+    measured, reach = line.value.measured, line.max_difference
+    causes = (
+        Cause(
+            variant.reason,
+            runs.metrics_of(cell_set, line.cell, variant.reason)[line.value.quantity].value,
+        )
+        for variant in line.cell.variants
+    )
+    return comparison_row(
+        line, choose_cause(causes, line.own.value, (measured - reach, measured + reach))
+    )
 
 
 def comparison_row(line: Comparison, explained_by: Cause | None = None) -> Row:
@@ -100,29 +119,6 @@ def comparison_row(line: Comparison, explained_by: Cause | None = None) -> Row:
         note="" if value.allowed is None else note,
         explained_by=explained_by,
     )
-
-
-def _cause(runs: PublishedRuns, cell_set: CellSet, line: Comparison) -> Cause | None:
-    measured, reach = line.value.measured, line.max_difference
-    causes = (
-        Cause(
-            variant.reason,
-            runs.metrics_of(cell_set, line.cell, variant.reason)[line.value.quantity].value,
-        )
-        for variant in line.cell.variants
-    )
-    return choose_cause(causes, line.own.value, (measured - reach, measured + reach))
-
-
-def _figure(runs: PublishedRuns, folder: Path, cell_set: CellSet) -> Plot:
-    lines = runs.compare(cell_set)
-    unit = lines[0].value.unit
-    points = [
-        (line.value.measured, line.half_widths[0], line.own.value, line.half_widths[1])
-        for line in lines
-    ]
-    name = "".join(letter if letter.isalnum() else "-" for letter in cell_set.name.lower())
-    return agreement_plot({cell_set.name: (unit, points)}, folder / f"{name}.png")
 
 
 def _sign_section(runs: PublishedRuns, _: Path) -> Section:

@@ -77,17 +77,20 @@ LONG_FLOW_CASES: tuple[LongCase, ...] = tuple(
 )
 
 
-def _timeout_percent(runs: Runs, case: LongCase) -> Metric:
-    return scale_metric(runs[runs.long_flow_job(*case)].metrics["timeout_share"], 100)
-
-
 LONG_FLOW_SECTION: SectionDefinition[Runs, LongCase] = SectionDefinition(
     "Section 4.2. Share of timeouts of a long flow",
     ("sender", "loss"),
     "%",
     lambda case: (case[0].sender, f"{100 * case[1]:g} %"),
     lambda _: LONG_FLOW_CASES,
-    (Quantity((), _timeout_percent),),
+    (
+        Quantity(
+            (),
+            lambda runs, case: scale_metric(
+                runs[runs.long_flow_job(*case)].metrics["timeout_share"], 100
+            ),
+        ),
+    ),
     notes=lambda _: [
         "The values are timeouts in percent of the loss indications of one long flow. The paper's "
         "limited transmit sends two packets on the second duplicate ack; RFC 3042 sends one packet "
@@ -148,14 +151,6 @@ def _load_job(runs: Runs, case: LoadCase) -> Job:
     return Job(sender, SHORT_PKTS, runs.sample_sizes.figure_transfers, loss)
 
 
-def _retransmitted_percent(runs: Runs, case: LoadCase) -> Metric:
-    return Metric(100 * runs[_load_job(runs, case)].metrics["retransmit_ratio"].value)
-
-
-def _latency_note(runs: Runs, case: LoadCase) -> str:
-    return f"mean latency {runs[_load_job(runs, case)].metrics['completion_time_s'].value:.3f} s"
-
-
 LOAD_SECTION: SectionDefinition[Runs, LoadCase] = SectionDefinition(
     "Section 5. Network load and reordering",
     ("sender", "loss", "reordered"),
@@ -166,7 +161,18 @@ LOAD_SECTION: SectionDefinition[Runs, LoadCase] = SectionDefinition(
         f"{100 * swapped_share(case[2]):.1f} %",
     ),
     lambda _: LOAD_CASES,
-    (Quantity((), _retransmitted_percent, note=_latency_note),),
+    (
+        Quantity(
+            (),
+            lambda runs, case: Metric(
+                100 * runs[_load_job(runs, case)].metrics["retransmit_ratio"].value
+            ),
+            note=lambda runs, case: (
+                "mean latency "
+                f"{runs[_load_job(runs, case)].metrics['completion_time_s'].value:.3f} s"
+            ),
+        ),
+    ),
     notes=lambda _: [
         f"The values are retransmissions in percent of all packets, for files of {SHORT_PKTS[0]} "
         f"to {SHORT_PKTS[-1]} packets. An exponential delay behind the link reorders packets; the "

@@ -175,27 +175,20 @@ def latency_curves(
     expected = _mean_and_half_width_curve(means)
     lossless = np.zeros(len(sizes_pkts))
     lossless[index[losses == 0]] = count[losses == 0]
-    given_loss = _curve_given_loss(given[0, 0], lossless, expected, means["transfers"])
+    # The curve of transfers with at least one loss. Transfers without a loss all take the same
+    # time, so their part can be subtracted from the mean and the variance of all transfers.
+    lossless_s = given[0, 0]
+    transfers = means["transfers"]
+    (mean_s, half_s), lossy = expected, transfers - lossless
+    fast = np.where(lossless > 0, lossless_s, 0.0)
+    mean = (transfers * mean_s - lossless * fast) / lossy
+    squares = transfers * ((half_s / Z95) ** 2 * transfers + mean_s**2) - lossless * fast**2
+    given_loss = np.stack([mean, Z95 * np.sqrt(np.maximum(squares / lossy - mean**2, 0.0) / lossy)])
     return LatencyCurves(given, given_loss, expected)
 
 
 def _mean_and_half_width_curve(table: dict[str, Floats]) -> Floats:
     return np.stack([table["completion_time_s"], (table["high"] - table["low"]) / 2])
-
-
-def _curve_given_loss(
-    lossless_s: Floats, lossless: Floats, expected: Floats, transfers: Floats
-) -> Floats:
-    """Return the curve of transfers with at least one loss.
-
-    Transfers without a loss all take the same time, so their part can be subtracted from the mean
-    and the variance of all transfers.
-    """
-    (mean_s, half_s), lossy = expected, transfers - lossless
-    fast = np.where(lossless > 0, lossless_s, 0.0)
-    mean = (transfers * mean_s - lossless * fast) / lossy
-    squares = transfers * ((half_s / Z95) ** 2 * transfers + mean_s**2) - lossless * fast**2
-    return np.stack([mean, Z95 * np.sqrt(np.maximum(squares / lossy - mean**2, 0.0) / lossy)])
 
 
 class Runs(simulations.Runs[SampleSizes]):

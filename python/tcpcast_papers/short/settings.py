@@ -138,19 +138,20 @@ class Setting:
         if self.jitter_s:
             mean = {"distribution": "exponential", "mean": f"{1e6 * self.jitter_s:g}us"}
             network["jitter"] = mean | {"reorder": True}
-        return {"network": network, "tcp": self._tcp_table() | {"rules": self._tcp_rule_table()}}
-
-    def _tcp_table(self) -> dict[str, Any]:
         sender = self.transfer
         return {
-            "stack": "short-newreno",
-            "initial_window": int(sender.initial_window_pkts),
-            "initial_ssthresh": int(sender.initial_ssthresh_pkts),
-            "receiver_window": int(sender.receiver_window_pkts),
-            "delayed_acks": sender.acked_packets > 1,
-            "min_rto": f"{sender.min_rto_s}s",
-            "duplicate_threshold": sender.duplicate_threshold,
-            "limited_transmit": sender.limited_transmit is not None,
+            "network": network,
+            "tcp": {
+                "stack": "short-newreno",
+                "initial_window": int(sender.initial_window_pkts),
+                "initial_ssthresh": int(sender.initial_ssthresh_pkts),
+                "receiver_window": int(sender.receiver_window_pkts),
+                "delayed_acks": sender.acked_packets > 1,
+                "min_rto": f"{sender.min_rto_s}s",
+                "duplicate_threshold": sender.duplicate_threshold,
+                "limited_transmit": sender.limited_transmit is not None,
+            }
+            | {"rules": self._tcp_rule_table()},
         }
 
     def _tcp_rule_table(self) -> dict[str, Any]:

@@ -66,12 +66,6 @@ def _one_loss_job(runs: Runs, line: Line) -> Job:
     return Job(sender_of_line(line), (SIZE_PKTS,), runs.sample_sizes.table_transfers, RARE_LOSS)
 
 
-def _simulated_timeout_packets(runs: Runs, line: Line) -> Metric:
-    return measured_packets(
-        runs[_one_loss_job(runs, line)], sender_of_line(line).transfer.unprotected_pkts
-    )
-
-
 def _within_half_a_packet(line: Line) -> Tolerance | None:
     """Return the tolerance, half a packet, or None for Table 2, which ignores delayed acks."""
     checked = line["acked_packets"] == "1" and not line.misprint
@@ -94,7 +88,14 @@ def _timeout_table_section(number: int, note: str) -> SectionDefinition[Runs, Li
                 lambda line: None if line.misprint else PRINTED_DIGITS,
                 note=lambda _, line: line.note,
             ),
-            Quantity(("packets",), _simulated_timeout_packets, published, _within_half_a_packet),
+            Quantity(
+                ("packets",),
+                lambda runs, line: measured_packets(
+                    runs[_one_loss_job(runs, line)], sender_of_line(line).transfer.unprotected_pkts
+                ),
+                published,
+                _within_half_a_packet,
+            ),
         ),
         notes=lambda _: [
             f"In the rows *packets*, for files of {SIZE_PKTS} packets with one loss: the share of "

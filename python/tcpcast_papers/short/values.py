@@ -54,11 +54,6 @@ def _recursion_latency(line: Line, *, as_printed: bool) -> Metric:
     return Metric(float(result[int(line["losses"])]))
 
 
-def _has_two_losses(line: Line) -> bool:
-    """Return True for two or more losses: only then do the rules of TCP change the value."""
-    return int(line["losses"]) > 1
-
-
 SECTION: SectionDefinition[Runs, Line] = SectionDefinition(
     "Independent values",
     ("setting", "size", "losses", "by"),
@@ -95,7 +90,8 @@ SECTION: SectionDefinition[Runs, Line] = SectionDefinition(
                 (words,),
                 _simulated_latency(rules),
                 read_column("exact_s"),
-                condition=_has_two_losses,
+                # Only with two or more losses do the rules of TCP change the value.
+                condition=lambda line: int(line["losses"]) > 1,
             )
             for rules, words in (
                 (BACKOFF_UNTIL_ACK, "packets, doubling ends at any ack"),

@@ -153,7 +153,13 @@ def _hosts_and_flows(scenario: Scenario) -> tuple[list[Config], list[Config]]:
     before = np.cumsum([0, *(group.count for group in scenario.populations)]).tolist()
     for index, group in enumerate(scenario.populations):
         senders = _data_senders(group)
-        common = _class_arguments(group)
+        common = {
+            "control": group.tcp.control,
+            "receiver_window_bytes": None
+            if is_without_tcp(group)
+            else _receive_window_bytes(group),
+            "payload": group.payload_bytes,
+        }
         for number in range(count_senders(group)):
             own: list[int] = []
             for end in (SERVER, CLIENT):
@@ -183,7 +189,14 @@ def _host_arguments(scenario: Scenario, group: Population, end: int, *, is_sende
     if is_without_tcp(group):
         return host
     tcp = group.tcp
-    sysctls = _COMMON_SYSCTLS | _sysctls_of_both_ends(tcp)
+    both = {
+        # These must agree at both ends.
+        "tcp_timestamps": "1" if tcp.timestamps else "0",
+        "tcp_ecn": "3" if tcp.ecn == "accurate" else str(int(bool(tcp.ecn))),
+    }
+    sysctls = _COMMON_SYSCTLS | (
+        both | (_CLASSIC_SYSCTLS if tcp.stack == "linux-reno-classic" else {})
+    )
     if is_sender:
         sysctls |= {
             "tcp_slow_start_after_idle": "0" if tcp.idle_restart == "never" else "1",
@@ -227,28 +240,11 @@ def estimate_replication_s(scenario: Scenario) -> float:
     return (run.warmup_s or 0.0) + run.transfers * share / per_s
 
 
-def _class_arguments(group: Population) -> Config:
-    return {
-        "control": group.tcp.control,
-        "receiver_window_bytes": None if is_without_tcp(group) else _receive_window_bytes(group),
-        "payload": group.payload_bytes,
-    }
-
-
 def _receive_window_bytes(group: Population) -> int | None:
     """Return the receiver window in bytes of data; None if it is unlimited."""
     if math.isinf(group.tcp.receiver_window):
         return None
     return int(group.tcp.receiver_window) * group.payload_bytes
-
-
-def _sysctls_of_both_ends(tcp: Tcp) -> dict[str, str]:
-    """Return the sysctls that must agree at both ends."""
-    both = {
-        "tcp_timestamps": "1" if tcp.timestamps else "0",
-        "tcp_ecn": "3" if tcp.ecn == "accurate" else str(int(bool(tcp.ecn))),
-    }
-    return both | (_CLASSIC_SYSCTLS if tcp.stack == "linux-reno-classic" else {})
 
 
 def raise_if_unsupported(scenario: Scenario) -> None:

@@ -489,7 +489,13 @@ class MeasuredCounters:
             link_classes=self._network.pairs,
         )
         self.flows = [make_flow_counters(o)[-1] - make_flow_counters(o)[index] for o, index in cut]
-        self._waits = self._count_waits([o.snapshots[index + 1 :] for o, index in cut])
+        runs = [o.snapshots[index + 1 :] for o, index in cut]
+        counts: dict[int, int] = {}
+        for snapshot in (snapshot for snapshots in runs for snapshot in snapshots):
+            for group, steps, count in snapshot["waits"]:
+                if group == self._network.links * self._network.classes:
+                    counts[steps] = counts.get(steps, 0) + count
+        self._waits = counts
         # The queue that corresponds to the longest wait, including the sent packet.
         rate = self.scenario.bottleneck.rate_bps
         if math.isinf(rate) or not self._waits:
@@ -545,15 +551,6 @@ class MeasuredCounters:
             name: estimates[name] for name in MEASURABLE_METRICS if estimates.get(name) is not None
         }
         return add_interval_warnings(scenario, self.snapshot, known)
-
-    def _count_waits(self, runs: Sequence[Sequence[dict[str, Any]]]) -> dict[int, int]:
-        """Return the number of data packets per waiting time at the headline link, in steps."""
-        counts: dict[int, int] = {}
-        for snapshot in (snapshot for snapshots in runs for snapshot in snapshots):
-            for group, steps, count in snapshot["waits"]:
-                if group == self._network.links * self._network.classes:
-                    counts[steps] = counts.get(steps, 0) + count
-        return counts
 
     def tables(self) -> dict[str, Table]:
         """Return ``by_class``, ``by_flow`` (with several flows) and the tables of files."""

@@ -255,47 +255,48 @@ def _routed_traffic_config(
                 "max_buffer_s": traffic.max_buffer,
             }
         case Pages():
-            config = _page_config(group, traffic, delays_ns)
+            hosts, ordered = traffic.hosts, sort_objects(traffic.objects)
+            longer_ns = [
+                to_nanoseconds((traffic.host_rtt.get(host, group.rtt_s) - group.rtt_s) / 2)
+                for host in hosts
+            ]
+            config = {
+                "pages": [
+                    [
+                        {
+                            "bytes": item.size,
+                            "request": item.request,
+                            "host": hosts.index(item.host),
+                            "parent": parent,
+                            "found_at": (
+                                0
+                                if parent is None
+                                else math.ceil(item.found * ordered[parent][0].size)
+                            ),
+                            "delay_s": item.delay,
+                            "server_time_s": item.server_time,
+                            "urgency": item.priority,
+                        }
+                        for item, parent in ordered
+                    ]
+                ],
+                "hosts": [
+                    {
+                        "delay_ns": max(0, delays_ns[0] + ns),
+                        "back_delay_ns": max(0, delays_ns[1] + ns),
+                    }
+                    for ns in longer_ns
+                ],
+                "connections_per_host": CONNECTIONS[traffic.http],
+                "multiplexes": traffic.http != "1.1",
+                "order": traffic.order,
+                "persistent": traffic.connection == "persistent",
+                "server_time": traffic.server_time.parameters(),
+                "pause": traffic.pause.parameters(),
+            }
         case _:
             return {"files": traffic_config(group, start)}
     return {traffic.kind: config | _start_and_stop_config(group)}
-
-
-def _page_config(group: Population, traffic: Pages, delays_ns: tuple[int, int]) -> Config:
-    hosts, ordered = traffic.hosts, sort_objects(traffic.objects)
-    longer_ns = [
-        to_nanoseconds((traffic.host_rtt.get(host, group.rtt_s) - group.rtt_s) / 2)
-        for host in hosts
-    ]
-    return {
-        "pages": [
-            [
-                {
-                    "bytes": item.size,
-                    "request": item.request,
-                    "host": hosts.index(item.host),
-                    "parent": parent,
-                    "found_at": (
-                        0 if parent is None else math.ceil(item.found * ordered[parent][0].size)
-                    ),
-                    "delay_s": item.delay,
-                    "server_time_s": item.server_time,
-                    "urgency": item.priority,
-                }
-                for item, parent in ordered
-            ]
-        ],
-        "hosts": [
-            {"delay_ns": max(0, delays_ns[0] + ns), "back_delay_ns": max(0, delays_ns[1] + ns)}
-            for ns in longer_ns
-        ],
-        "connections_per_host": CONNECTIONS[traffic.http],
-        "multiplexes": traffic.http != "1.1",
-        "order": traffic.order,
-        "persistent": traffic.connection == "persistent",
-        "server_time": traffic.server_time.parameters(),
-        "pause": traffic.pause.parameters(),
-    }
 
 
 def _reading_config(group: Population) -> Config | None:
@@ -350,27 +351,64 @@ def size_interval_bounds(scenario: Scenario) -> list[int]:
     return sorted_listed_sizes(scenario) or list(SIZE_BOUNDS)
 
 
-def _constant_rate_bps(link: Link) -> int | None:
-    """Return the constant rate of both directions in bit/s, None if unlimited.
-
-    Varying rates of the forward path are part of the queue's configuration.
-    """
-    return None if math.isinf(link.serial_bps) else max(1, round(link.serial_bps))
-
-
 def extra_byte_ns(scenario: Scenario, scale: NetworkScale) -> float:
     """Return the extra transmission time of a byte, summed over all shared links, in ns."""
     if scale == FULL_SCALE:
         return 0.0
     shared = [link for link in scenario.topology.links.values() if link.each is None]
-    return sum(scale.extra_byte_ns(_constant_rate_bps(link)) for link in shared)
+    # The constant rate of both directions in bit/s, None if unlimited. Varying rates of the
+    # forward path are part of the queue's configuration.
+    return sum(
+        scale.extra_byte_ns(None if math.isinf(link.serial_bps) else max(1, round(link.serial_bps)))
+        for link in shared
+    )
 
 
 def _tcp_config(group: Population) -> Config | None:
     if is_without_tcp(group):
         return None
     if group.tcp.is_modern:
-        return {"modern": _modern_tcp_config(group)}
+        tcp = group.tcp
+        external = MODERN_STACKS[tcp.stack].external if tcp.is_external else None
+        return {
+            "modern": {
+                **_common_tcp_config(tcp),
+                "stack": (
+                    CONTROL_OF_QUIC[tcp.control]
+                    if tcp.is_quic
+                    else tcp.stack
+                    if external is None
+                    else EXTERNAL_BASE
+                ),
+                "external": external,
+                "kernel": tcp.kernel or NEWEST_MEASURED_KERNEL,
+                "mss": group.payload_bytes,
+                "receiver_window": (
+                    None
+                    if math.isinf(tcp.receiver_window)
+                    else _bounded_window_pkts(tcp.receiver_window)
+                ),
+                "limited_transmit": tcp.limited_transmit,
+                "idle_restart": tcp.idle_restart == "rto",
+                "timestamps": bool(tcp.timestamps),
+                "handshake": tcp.handshake or "none",
+                "fast_open": bool(tcp.fast_open),
+                "ecn": "accurate" if tcp.ecn == "accurate" else "classic" if tcp.ecn else "off",
+                "pacing": (
+                    {"max-rate-bps": round(tcp.pacing)}
+                    if isinstance(tcp.pacing, float)
+                    else tcp.pacing or "internal"
+                ),
+                "socket_buffers": _socket_buffers_config(tcp),
+                "socket": _socket_config(group),
+                # Browsers and web servers set TCP_NODELAY.
+                "nodelay": bool(tcp.nodelay) or isinstance(group.traffic, Pages),
+                "virtual_flows": tcp.virtual_flows or 1,
+                "ecn_fallback": bool(tcp.ecn_fallback),
+                "certificate": tcp.certificate,
+                "quic": _quic_config(group) if tcp.is_quic else None,
+            }
+        }
     return {"packets": packet_tcp_config(group.tcp)}
 
 
@@ -401,46 +439,6 @@ def packet_tcp_config(tcp: Tcp) -> Config:
             else {"after": to_nanoseconds(tcp.idle_restart)}
         ),
         "instant": None if rules.max_plus is None else dict(rules.max_plus),
-    }
-
-
-def _modern_tcp_config(group: Population) -> Config:
-    tcp = group.tcp
-    external = MODERN_STACKS[tcp.stack].external if tcp.is_external else None
-    return {
-        **_common_tcp_config(tcp),
-        "stack": (
-            CONTROL_OF_QUIC[tcp.control]
-            if tcp.is_quic
-            else tcp.stack
-            if external is None
-            else EXTERNAL_BASE
-        ),
-        "external": external,
-        "kernel": tcp.kernel or NEWEST_MEASURED_KERNEL,
-        "mss": group.payload_bytes,
-        "receiver_window": (
-            None if math.isinf(tcp.receiver_window) else _bounded_window_pkts(tcp.receiver_window)
-        ),
-        "limited_transmit": tcp.limited_transmit,
-        "idle_restart": tcp.idle_restart == "rto",
-        "timestamps": bool(tcp.timestamps),
-        "handshake": tcp.handshake or "none",
-        "fast_open": bool(tcp.fast_open),
-        "ecn": "accurate" if tcp.ecn == "accurate" else "classic" if tcp.ecn else "off",
-        "pacing": (
-            {"max-rate-bps": round(tcp.pacing)}
-            if isinstance(tcp.pacing, float)
-            else tcp.pacing or "internal"
-        ),
-        "socket_buffers": _socket_buffers_config(tcp),
-        "socket": _socket_config(group),
-        # Browsers and web servers set TCP_NODELAY.
-        "nodelay": bool(tcp.nodelay) or isinstance(group.traffic, Pages),
-        "virtual_flows": tcp.virtual_flows or 1,
-        "ecn_fallback": bool(tcp.ecn_fallback),
-        "certificate": tcp.certificate,
-        "quic": _quic_config(group) if tcp.is_quic else None,
     }
 
 

@@ -70,12 +70,17 @@ def make_link_tables(scenario: Scenario, snapshot: Snapshot) -> dict[str, Table]
     }
     groups = np.array([group.name for group in scenario.populations])
     packets = np.bincount(of_link, weights=totals["entered"], minlength=len(names))
+    columns: Table = {}
+    for name in rows[0] if rows else ():
+        values = [row[name] for row in rows]
+        if any(value is not None for value in values):
+            columns |= estimate_columns(name, values)
     return {
         "by_link": {
             "link": np.array(names),
             "instances": np.array(instances),
             "packets": packets.astype(np.int64),
-            **_columns(rows),
+            **columns,
         },
         "by_link_class": {
             "link": np.array(names)[of_link],
@@ -111,13 +116,3 @@ def _estimate_losses_and_delay(units: BatchCounters, pairs: Sequence[int]) -> Es
             units.on_link("waited_ns", pairs), units.on_link("transmitted", pairs), scale=1e-9
         ),
     }
-
-
-def _columns(rows: Sequence[Estimates]) -> Table:
-    """Return the columns of the quantities that any row has."""
-    columns: Table = {}
-    for name in rows[0] if rows else ():
-        values = [row[name] for row in rows]
-        if any(value is not None for value in values):
-            columns |= estimate_columns(name, values)
-    return columns

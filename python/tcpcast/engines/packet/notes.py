@@ -218,7 +218,14 @@ def max_paced_bps(rate_bps: float, noise_s: float) -> float:
 def noise_warnings(scenario: Scenario) -> Iterator[str]:
     """Yield a warning for each class whose rate may be limited by its host noise."""
     for group in scenario.populations:
-        share = _fair_share_bps(scenario, group)
+        # The lowest rate of the links of a class, shared links divided by all flows. The number
+        # of concurrent transfers that arrive is unknown; one of them may have the whole link.
+        rates = [
+            on.link.rate / (max(1, scenario.senders) if on.shared else 1)
+            for on in group.route
+            if math.isfinite(on.link.rate)
+        ]
+        share = min([*rates, group.tcp.max_rate_bps])
         if not (_is_paced(group) and math.isfinite(share)):
             continue
         noise_s = group.tcp.host_noise_s
@@ -237,16 +244,3 @@ def _is_paced(group: Population) -> bool:
     return tcp.is_modern and (
         tcp.control in RATE_BASED if tcp.pacing == "internal" else tcp.pacing != "off"
     )
-
-
-def _fair_share_bps(scenario: Scenario, group: Population) -> float:
-    """Return the lowest rate of the links of a class, shared links divided by all flows.
-
-    The number of concurrent transfers that arrive is unknown; one of them may have the whole link.
-    """
-    rates = [
-        on.link.rate / (max(1, scenario.senders) if on.shared else 1)
-        for on in group.route
-        if math.isfinite(on.link.rate)
-    ]
-    return min([*rates, group.tcp.max_rate_bps])

@@ -56,10 +56,37 @@ def discipline_config(scenario: Scenario, link: Link | ReturnLink) -> Choice:
         case ManagedQueue():
             return queue.simulator_config(scenario.network.packet_bytes)
         case FairQueue():
-            return {"drr": _drr_config(scenario, queue)}
+            drawn = scenario.has_loss_feedback and queue.drop != "arriving"
+            return {
+                "drr": {
+                    # A quantum of one packet is round robin per packet.
+                    "quantum_bytes": queue.quantum or scenario.network.packet_bytes,
+                    "buffers": "per-flow" if queue.buffers == "individual" else "shared",
+                    "drop": DROP_POLICIES[queue.drop],
+                    "ties": queue.ties or ("random" if drawn else "latest"),
+                    "head_of_line": (queue.head_of_line or "in buffer").replace(" ", "-"),
+                }
+            }
         case Red():
             assert isinstance(link, Link)  # a return link has no RED
-            return {"red": _red_config(scenario, link)}
+            red = scenario.network.red_parameters(link)
+            if red is None:
+                raise TypeError(f"the link's queue is {link.queue}")
+            return {
+                "red": {
+                    "min_threshold": red.min_threshold_pkts,
+                    "max_threshold": red.max_threshold_pkts,
+                    "max_probability": red.max_probability,
+                    "weight": red.weight,
+                    "gentle": red.gentle,
+                    "adaptive": red.adaptive,
+                    "rules": {"linux": {"packet_bytes": scenario.network.packet_bytes}}
+                    if red.rules == "linux"
+                    else "ns2",
+                    "packets_per_second": red.packets_per_second,
+                    "ecn": may_mark_packets(scenario, link),
+                }
+            }
         case _:
             assert_never(queue)
 
@@ -94,34 +121,3 @@ def token_bucket_config(bucket: TokenBucket) -> Config:
 def finite_bps(rate: float) -> int:
     """Return a limited rate in whole bit/s."""
     return max(1, round(rate))
-
-
-def _red_config(scenario: Scenario, link: Link) -> Config:
-    red = scenario.network.red_parameters(link)
-    if red is None:
-        raise TypeError(f"the link's queue is {link.queue}")
-    return {
-        "min_threshold": red.min_threshold_pkts,
-        "max_threshold": red.max_threshold_pkts,
-        "max_probability": red.max_probability,
-        "weight": red.weight,
-        "gentle": red.gentle,
-        "adaptive": red.adaptive,
-        "rules": {"linux": {"packet_bytes": scenario.network.packet_bytes}}
-        if red.rules == "linux"
-        else "ns2",
-        "packets_per_second": red.packets_per_second,
-        "ecn": may_mark_packets(scenario, link),
-    }
-
-
-def _drr_config(scenario: Scenario, queue: FairQueue) -> Config:
-    drawn = scenario.has_loss_feedback and queue.drop != "arriving"
-    return {
-        # A quantum of one packet is round robin per packet.
-        "quantum_bytes": queue.quantum or scenario.network.packet_bytes,
-        "buffers": "per-flow" if queue.buffers == "individual" else "shared",
-        "drop": DROP_POLICIES[queue.drop],
-        "ties": queue.ties or ("random" if drawn else "latest"),
-        "head_of_line": (queue.head_of_line or "in buffer").replace(" ", "-"),
-    }

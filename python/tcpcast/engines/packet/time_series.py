@@ -332,7 +332,11 @@ def _distribution_for_size(
     wholes = [np.full(len(edges), float(number.sum())) for _, number in of_row]
     share, low, high = _estimate_ratios_per_slot(within, wholes, maximum=1.0)
     if is_isolated:
-        low, high = _wilson_interval(share, total)
+        # Wilson's 95 % interval of a share of independent trials (JASA 22, 1927).
+        z2 = NORMAL_QUANTILE**2
+        middle = (share + z2 / (2 * total)) / (1 + z2 / total)
+        half = np.sqrt(z2 / total * (share * (1 - share) + z2 / (4 * total))) / (1 + z2 / total)
+        low, high = (np.clip(middle - half, 0.0, share), np.clip(middle + half, share, 1.0))
     named = {} if size is None else {"size_pkts": np.full(len(edges), size)}
     transfers = np.full(len(edges), total)
     return named | {
@@ -349,11 +353,3 @@ def _count_transfers_within(times: Floats, number: Counts, edges: Floats) -> Flo
     sums = np.append(0.0, np.cumsum(number.astype(np.float64)))
     counts: Floats = sums[np.searchsorted(times, edges, side="right")]
     return counts
-
-
-def _wilson_interval(share: Floats, count: int) -> tuple[Floats, Floats]:
-    """Return Wilson's 95 % interval of a share of independent trials (JASA 22, 1927)."""
-    z2 = NORMAL_QUANTILE**2
-    middle = (share + z2 / (2 * count)) / (1 + z2 / count)
-    half = np.sqrt(z2 / count * (share * (1 - share) + z2 / (4 * count))) / (1 + z2 / count)
-    return np.clip(middle - half, 0.0, share), np.clip(middle + half, share, 1.0)

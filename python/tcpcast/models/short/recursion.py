@@ -776,18 +776,18 @@ class SharedRecovery:
         recovered = np.einsum("js,js->s", self._in_flight[:, :here], episode)
         kept = self._kept**self._losses
         late = np.einsum("js,js->s", *fewer) + self._late
-        last = self._losses_among_last(self._losses)
+        last = np.zeros(self._ends.shape[1])
+        for behind in range(len(last)):
+            for lost in range(min(behind, self._losses, MAX_FLIGHT_LOSSES) + 1):
+                ways = (
+                    comb(behind, lost)
+                    * comb(self._losses, lost)
+                    / comb(behind + self._losses, self._losses)
+                )
+                last[behind] += ways * self._ends[lost, lost]
         self._losses += 1
         recovered = kept * recovered + (1 - kept) * late
         return np.concatenate([recovered, mean, latency[here_and_again:], last])
-
-    def _losses_among_last(self, losses: int) -> Floats:
-        after = np.zeros(self._ends.shape[1])
-        for behind in range(len(after)):
-            for lost in range(min(behind, losses, MAX_FLIGHT_LOSSES) + 1):
-                ways = comb(behind, lost) * comb(losses, lost) / comb(behind + losses, losses)
-                after[behind] += ways * self._ends[lost, lost]
-        return after
 
 
 def _prepend_newest(values: Floats, before: Floats) -> Floats:

@@ -104,7 +104,14 @@ class ShortTransfer:
         require_positive("syn_timeout_s", self.syn_timeout_s)
         if self.delayed_ack_timer_s is not None:
             require_positive("delayed_ack_timer_s", self.delayed_ack_timer_s)
-        self._check_modern_parameters()
+        if not self.link_pps > 0:
+            raise DomainError(f"link_pps must be above 0, not {self.link_pps!r}")
+        if self.timeout_s is not None:
+            require_positive("timeout_s", self.timeout_s)
+        if not 0 < self.decrease < 1:
+            raise DomainError(f"decrease must be above 0 and below 1, not {self.decrease!r}")
+        if self.sack and self.shared_recovery:
+            raise DomainError("sack and shared_recovery exclude each other; set only one")
         require_window("initial_window_pkts", self.initial_window_pkts)
         if self.initial_window_pkts == math.inf:
             raise DomainError("initial_window_pkts must be finite")
@@ -119,17 +126,6 @@ class ShortTransfer:
                     f"limited_transmit must be at most duplicate_threshold "
                     f"({self.duplicate_threshold}), not {self.limited_transmit}"
                 )
-
-    def _check_modern_parameters(self) -> None:
-        """Check the parameters of modern TCP, which the paper lacks."""
-        if not self.link_pps > 0:
-            raise DomainError(f"link_pps must be above 0, not {self.link_pps!r}")
-        if self.timeout_s is not None:
-            require_positive("timeout_s", self.timeout_s)
-        if not 0 < self.decrease < 1:
-            raise DomainError(f"decrease must be above 0 and below 1, not {self.decrease!r}")
-        if self.sack and self.shared_recovery:
-            raise DomainError("sack and shared_recovery exclude each other; set only one")
 
     @property
     def rto_s(self) -> float:

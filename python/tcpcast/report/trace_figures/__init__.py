@@ -68,8 +68,15 @@ def model_figures(capture: Capture, max_count: int) -> Iterator[tuple[str, Figur
         points, path = interval_points(capture, rows), mean_model_inputs(connections, rows)
         if path is None or np.count_nonzero(points["loss_indication_ratio"] > 0) < MIN_INTERVALS:
             continue
+        # The error over complete lossy intervals.
+        lossy = points["loss_indication_ratio"] > 0
+        full = lossy & (points["length_s"] >= INTERVAL_S)
+        chosen = full if full.any() else lossy
+        predicted = model_curves(points["loss_indication_ratio"][chosen], path)[PFTK_LABEL]
+        error = float(np.median(np.abs(predicted / points["pkts_in_100_s"][chosen] - 1)))
         chart = Chart(
-            title=_model_error_title(points, path),
+            title="Median error of PFTK over the intervals: "
+            f"{100 * error:.2g} % of the packets sent",
             panels=[_rate_against_loss_panel(points, path)],
             subtitle=f"{file_name(capture)}: {' > '.join(ends)}; {_subtitle(points, path)}",
             size=(5.8, 4.2),
@@ -138,16 +145,6 @@ def _rate_against_loss_panel(points: Table, path: dict[str, float]) -> Panel:
     # Only measured points set the axis, because the model curves extend beyond them.
     y_axis = Axis("packets in 100 s", 0, 1.5 * points["pkts_in_100_s"].max())
     return Panel(series, x_axis, y_axis, legend={"loc": "upper right"})
-
-
-def _model_error_title(points: Table, path: dict[str, float]) -> str:
-    """Return the title with the median relative error of PFTK over complete lossy intervals."""
-    lossy = points["loss_indication_ratio"] > 0
-    full = lossy & (points["length_s"] >= INTERVAL_S)
-    chosen = full if full.any() else lossy
-    predicted = model_curves(points["loss_indication_ratio"][chosen], path)[PFTK_LABEL]
-    error = float(np.median(np.abs(predicted / points["pkts_in_100_s"][chosen] - 1)))
-    return f"Median error of PFTK over the intervals: {100 * error:.2g} % of the packets sent"
 
 
 def _subtitle(points: Table, path: dict[str, float]) -> str:

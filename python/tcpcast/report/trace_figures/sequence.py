@@ -56,7 +56,20 @@ def draw_sequence(direction: Direction) -> Figure | None:
     sent = int(np.count_nonzero(trail["kind"] == "data"))
     thinned = max(1, round(int(total - retransmitted) / max(sent, 1)))
     label = "sent" if thinned == 1 else f"sent (one of {thinned} packets)"
-    causes = _marks_of_causes(trail["kind"])
+    # The causes, colour, marker and label of each mark; rare causes may share a mark.
+    kinds = trail["kind"]
+    counts = {cause: int(np.count_nonzero(kinds == cause)) for cause in CAUSE_MARKS}
+    present = [cause for cause, count in counts.items() if count]
+    own = present
+    if len(present) > MAX_CAUSES:
+        own = sorted(present, key=lambda cause: -counts[cause])[: MAX_CAUSES - 1]
+    marks = [([cause], *CAUSE_MARKS[cause]) for cause in present if cause in own]
+    if len(own) < len(present):
+        marks.append(([cause for cause in present if cause not in own], "other causes", BLACK, "*"))
+    causes = [
+        (of, colour, marker, f"retransmitted: {label} ({sum(map(counts.__getitem__, of)):,})")
+        for of, label, colour, marker in marks
+    ]
     span = float(time.min()), float(time.max())
     panels = [_segments_panel(direction, time, trail, span, causes, label)]
     part = detail_span(time, trail, max(DETAIL_SENDS // thinned, MIN_DETAIL_SENDS))
@@ -153,19 +166,3 @@ def _segments_panel(  # noqa: PLR0913, PLR0917 - the data, and what to draw of i
             line = {"color": colour, "linewidth": 0.9, "drawstyle": "steps-post"}
             series.append(Series(time[rows], end[rows], style=line, name=name))
     return Panel(series, x, y)
-
-
-def _marks_of_causes(kinds: Any) -> Causes:
-    """Return the causes, colour, marker and label of each mark; rare causes may share a mark."""
-    counts = {cause: int(np.count_nonzero(kinds == cause)) for cause in CAUSE_MARKS}
-    present = [cause for cause, count in counts.items() if count]
-    own = present
-    if len(present) > MAX_CAUSES:
-        own = sorted(present, key=lambda cause: -counts[cause])[: MAX_CAUSES - 1]
-    marks = [([cause], *CAUSE_MARKS[cause]) for cause in present if cause in own]
-    if len(own) < len(present):
-        marks.append(([cause for cause in present if cause not in own], "other causes", BLACK, "*"))
-    return [
-        (of, colour, marker, f"retransmitted: {label} ({sum(map(counts.__getitem__, of)):,})")
-        for of, label, colour, marker in marks
-    ]
