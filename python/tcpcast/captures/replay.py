@@ -106,9 +106,9 @@ def time_in_scenario_syntax(seconds: float) -> str:
     return units.format_duration(round_to_digits(seconds))
 
 
-def round_to_digits(value: float, digits: int = 4) -> float:
+def round_to_digits(value: float) -> float:
     """Return a number rounded to the precision of a measurement."""
-    return float(f"{value:.{digits}g}")
+    return float(f"{value:.4g}")
 
 
 ACK_BYTES = 40

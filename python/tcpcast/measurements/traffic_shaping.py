@@ -56,20 +56,18 @@ class Qdisc:
         return ""
 
 
-def parse_qdiscs(lines: Iterable[str], what: str = "qdisc") -> list[Qdisc]:
+def parse_qdiscs(lines: Iterable[str]) -> list[Qdisc]:
     """Return the disciplines of lines such as ``qdisc codel 2: parent 1:1 limit 1000p``.
 
     Parameters
     ----------
     lines
-        Lines of ``tc qdisc show`` or ``tc class show``; others are left out.
-    what
-        First word of the lines: ``qdisc`` or ``class``.
+        Lines of ``tc qdisc show``; others are left out.
     """
     found = []
     for line in lines:
         words = line.split(None, MAX_WORDS)[:MAX_WORDS]
-        if len(words) < 4 or words[0] != what:
+        if len(words) < 4 or words[0] != "qdisc":
             continue
         is_root = words[3] == "root"
         rest = words[4:] if is_root else words[5:]

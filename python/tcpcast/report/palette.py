@@ -10,7 +10,7 @@ from tcpcast.scenario.modern_tcp import get_congestion_control
 from tcpcast.scenario.tcp import STACKS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from tcpcast.scenario import Population
 
@@ -71,10 +71,10 @@ def engine_style(name: str, *, is_observed: bool) -> dict[str, Any]:
     }
 
 
-def line_style(index: int, colours: Sequence[str] = COLOURS) -> dict[str, Any]:
+def line_style(index: int) -> dict[str, Any]:
     """Return the style of line ``index``; consecutive lines differ in colour and dash pattern."""
     return {
-        "color": colours[index % len(colours)],
+        "color": COLOURS[index % len(COLOURS)],
         "linestyle": DASH_PATTERNS[index % len(DASH_PATTERNS)],
     }
 

@@ -17,12 +17,10 @@ MAX_INTEGER_DIGITS = 5
 """Maximum integer digits of a rate; larger rates use a larger unit."""
 
 
-def omitted_rows_parts(
-    total: int, shown: int, noun: str = "", command: str = "--all"
-) -> list[Paragraph]:
+def omitted_rows_parts(total: int, shown: int, noun: str = "") -> list[Paragraph]:
     """Return a line with the number of rows that a table omits, if any."""
     left = total - shown
-    more = f"… and {left:,} more{noun}; {command} prints all"
+    more = f"… and {left:,} more{noun}; --all prints all"
     return [Paragraph(more, mark=" ")] if left > 0 else []
 
 

@@ -46,21 +46,18 @@ def _changed(states: States, name: str) -> Phase:
     )
 
 
-def _max_bw_after(phase: str) -> Check:
-    def read(states: States, path: Path) -> float:
-        row = states.phase(phase).end
-        return _ratio_percent(states.at("max_bw_bps", row), path.payload_bps)
-
-    return read
+def _max_bw_after_startup(states: States, path: Path) -> float:
+    row = states.phase("startup").end
+    return _ratio_percent(states.at("max_bw_bps", row), path.payload_bps)
 
 
-def _at_end(column: str, phase: str) -> Check:
-    """Return the check of a quantity in the row that ends the first phase with a name."""
-    return lambda states, _: float(states.at(column, _changed(states, phase).end))
+def _full_bw_count(phase: str) -> Check:
+    """Return the check of a count in the row that ends the first phase with a name."""
+    return lambda states, _: float(states.at("full_bw_count", _changed(states, phase).end))
 
 
-def _is_full(phase: str) -> Check:
-    return lambda states, _: _percent(bool(states.at("full_bw_reached", states.phase(phase).end)))
+def _is_full_after_startup(states: States, _: Path) -> float:
+    return _percent(bool(states.at("full_bw_reached", states.phase("startup").end)))
 
 
 def _gain(column: str, phase: str) -> Check:
@@ -78,13 +75,13 @@ def _rounds(phase: str) -> Check:
     return read
 
 
-def _inflight_at_end(phase: str, column: str = "target_inflight_pkts") -> Check:
+def _inflight_at_end(phase: str) -> Check:
     """Return the check of the packets in flight at the end of a phase, as a share of a target."""
 
     def read(states: States, _: Path) -> float:
         one = _changed(states, phase)
         inflight = states.window("flight_pkts", one.end_s)
-        return _ratio_percent(inflight, states.at(column, one.end - 1))
+        return _ratio_percent(inflight, states.at("target_inflight_pkts", one.end - 1))
 
     return read
 
@@ -363,14 +360,14 @@ def _is_limited_in_refill(states: States, path: Path) -> float:
 
 CHECKS: dict[int, dict[str, Check]] = {
     1: {
-        "max_bw": _max_bw_after("startup"),
-        "count": _at_end("full_bw_count", "startup"),
-        "full": _is_full("startup"),
+        "max_bw": _max_bw_after_startup,
+        "count": _full_bw_count("startup"),
+        "full": _is_full_after_startup,
         "next": _follows("startup", "drain"),
     },
     2: {
-        "count": _at_end("full_bw_count", "startup"),
-        "full": _is_full("startup"),
+        "count": _full_bw_count("startup"),
+        "full": _is_full_after_startup,
         "next": _follows("startup", "drain", *CYCLE),
     },
     3: {
@@ -386,7 +383,7 @@ CHECKS: dict[int, dict[str, Check]] = {
     },
     5: {
         "loss": _has_no_drops("probe_up"),
-        "count": _at_end("full_bw_count", "probe_up"),
+        "count": _full_bw_count("probe_up"),
         "rounds": _rounds("probe_up"),
         "next": _follows("probe_up", "probe_down"),
     },
@@ -421,7 +418,7 @@ CHECKS: dict[int, dict[str, Check]] = {
     12: {
         "extra": _extra_acked("startup"),
         "cwnd": _largest_window_in_startup,
-        "max_bw": _max_bw_after("startup"),
+        "max_bw": _max_bw_after_startup,
     },
     13: {
         "extra": _extra_acked("probe_cruise"),

@@ -73,9 +73,9 @@ def _rate(name: str) -> Quantity:
     )
 
 
-def _ping_p95(name: str = "ping") -> Quantity:
-    read = _by_class(name, "delay_p95_s", 1e3)
-    return Quantity(f"p95 of {name}", "ms", read, relative=0.1, absolute=2.0)
+_PING_P95 = Quantity(
+    "p95 of ping", "ms", _by_class("ping", "delay_p95_s", 1e3), relative=0.1, absolute=2.0
+)
 
 
 def _share(of: str, beside: str) -> Quantity:
@@ -132,7 +132,7 @@ def _both_directions(queue: str) -> NetworkCell:
             "class": _home_classes(),
             "run": _run(50, 10),
         },
-        (_rate("download"), _rate("upload"), _ping_p95()),
+        (_rate("download"), _rate("upload"), _PING_P95),
         5e5,
     )
 
@@ -147,7 +147,7 @@ def _two_homes() -> NetworkCell:
             "class": _home_classes(site="home", route=["core", "down"]),
             "run": _run(50, 10),
         },
-        (_rate("download"), _rate("upload"), _ping_p95()),
+        (_rate("download"), _rate("upload"), _PING_P95),
         5e5,
     )
 
@@ -170,12 +170,12 @@ def _rate_step() -> NetworkCell:
     )
 
 
-def _opportunities(gaps_ms: tuple[int, ...], each_ms: int) -> dict[str, str]:
-    """Return a rate whose packet opportunities change their distance every ``each_ms``."""
+def _opportunities(*gaps_ms: int) -> dict[str, str]:
+    """Return a rate whose packet opportunities change their distance every 600 ms."""
     times: list[str] = []
     now = 0
     for gap in gaps_ms:
-        end = now + each_ms
+        end = now + 600
         while now < end:
             now += gap
             times.append(str(now))
@@ -184,7 +184,7 @@ def _opportunities(gaps_ms: tuple[int, ...], each_ms: int) -> dict[str, str]:
 
 def _traces() -> NetworkCell:
     """Return a pair of traces in Mahimahi's format, 12 to 3 Mbit/s down and 6 to 2 Mbit/s up."""
-    down, up = _opportunities((1, 4, 2, 3), 600), _opportunities((2, 6, 3, 4), 600)
+    down, up = _opportunities(1, 4, 2, 3), _opportunities(2, 6, 3, 4)
     return NetworkCell(
         {
             "link": {
@@ -194,7 +194,7 @@ def _traces() -> NetworkCell:
             "class": _home_classes(),
             "run": _run(50, 10),
         },
-        (_rate("download"), _rate("upload"), _ping_p95()),
+        (_rate("download"), _rate("upload"), _PING_P95),
         5e4,
     )
 

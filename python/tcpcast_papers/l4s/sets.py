@@ -83,7 +83,7 @@ def _heist(warmup_s: float, duration_s: float) -> Callable[[Lines], Iterator[Cel
                         "%",
                         100 * first / (first + second),
                         AllowedDifference(absolute=8),
-                        share_percent(),
+                        share_percent,
                     ),
                 ),
                 packets(rate, duration_s),
@@ -482,7 +482,7 @@ class SituationSet(CellSet):
 def _versions(situation: str, cell_set: CellSet, cell: Cell) -> Iterator[Cell]:
     prague, *others = cell.tables["class"]
     detects = prague["tcp"].get("ecn_fallback", False)
-    share = Value("share of Prague", "%", _share_of_first(cell), None, share_percent())
+    share = Value("share of Prague", "%", _share_of_first(cell), None, share_percent)
     for stack in ("prague",) if detects else ("prague-2020", "prague", "prague-2024"):
         tcp = {name: value for name, value in prague["tcp"].items() if name != "ecn_fallback"}
         own = prague | {"tcp": tcp | {"stack": stack} | ({"ecn_fallback": True} if detects else {})}

@@ -116,16 +116,12 @@ def goodput_mbit(index: int = 0) -> Callable[[Answer], float]:
     return lambda answer: 1e-6 * float(answer.tables["by_class"]["goodput_bps"][index])
 
 
-def share_percent(index: int = 0) -> Callable[[Answer], float]:
-    """Return a function that reads the share of a class in the goodput, %."""
-
-    def read(answer: Answer) -> float:
-        rates = answer.tables["by_class"]["goodput_bps"]
-        return 100.0 * float(rates[index]) / float(sum(rates))
-
-    return read
+def share_percent(answer: Answer) -> float:
+    """Return the share of the first class in the goodput, %."""
+    rates = answer.tables["by_class"]["goodput_bps"]
+    return 100.0 * float(rates[0]) / float(sum(rates))
 
 
-def rtt_median_ms(index: int = 0) -> Callable[[Answer], float]:
-    """Return a function that reads the median of a class's RTT samples, ms."""
-    return lambda answer: 1e3 * float(answer.tables["by_class"]["rtt_p50_s"][index])
+def rtt_median_ms(answer: Answer) -> float:
+    """Return the median of the RTT samples of the first class, ms."""
+    return 1e3 * float(answer.tables["by_class"]["rtt_p50_s"][0])
