@@ -37,11 +37,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Uses the number of threads in `THREADS`, by default one per additional processor.
+/// Uses an additional thread unless `THREADS` is 0 or there is one processor.
 fn connections() -> Connections {
     let threads = std::env::var("THREADS").ok().and_then(|text| text.parse().ok());
-    threads.map_or_else(Connections::default, |threads| {
-        Connections::on_threads(MemoryLimits::default(), threads)
+    threads.map_or_else(Connections::default, |threads: usize| {
+        Connections::with_thread(MemoryLimits::default(), threads > 0)
     })
 }
 

@@ -1,8 +1,8 @@
 //! Statistics of a direction with data: sums, distributions and recent events.
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::mem::take;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::interruption_kinds::{ClosedWindow, Interruption};
 use super::intervals::{IntervalCounts, Intervals};
@@ -26,28 +26,23 @@ const MAX_UNCAPTURED_RANGES: usize = 16;
 /// Number of events that may still be listed by all directions in total.
 #[derive(Debug)]
 pub(crate) struct EventQuota {
-    left: AtomicUsize,
+    left: Cell<usize>,
 }
 
 impl EventQuota {
     pub(crate) fn new(events: usize) -> Self {
-        Self { left: AtomicUsize::new(events) }
+        Self { left: Cell::new(events) }
     }
 
     /// Takes one event from the quota, if any is left.
     pub(super) fn take_event_if_left(&self) -> bool {
-        let less = |left: usize| left.checked_sub(1);
-        self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok()
+        let less = self.left.get().checked_sub(1);
+        less.inspect(|left| self.left.set(*left)).is_some()
     }
 
     /// Returns `count` events to the quota.
     pub(crate) fn return_events(&self, count: usize) {
-        self.left.fetch_add(count, Ordering::Relaxed);
-    }
-
-    /// Number of events left.
-    pub(crate) fn events_left(&self) -> usize {
-        self.left.load(Ordering::Relaxed)
+        self.left.set(self.left.get() + count);
     }
 }
 

@@ -9,7 +9,7 @@ use crate::analysis::{
     ConnectionEnd, DirectionCounts, DirectionReport, IndicationKind, RetransCause, TapSide,
     TransferLimit,
 };
-use crate::connection::{Connections, worker_pool};
+use crate::connection::Connections;
 use crate::segment::{Endpoint, Options};
 
 const PACKET: u32 = 1000;
@@ -636,8 +636,7 @@ fn idle_connections_are_evicted() {
 #[test]
 fn event_quota_limits_all_connections() {
     let mut trace = Trace::new();
-    trace.connections.table_mut().analysis =
-        AnalysisExecutor::new(trace.connections.limits.events, EventQuota::new(5));
+    trace.connections.table_mut().quota = EventQuota::new(5);
     // Each connection has two retransmissions; the first is a loss indication.
     let lossy = |trace: &mut Trace, port: u16| {
         for (ms, n) in [(0.0, 0), (1.0, 1), (2000.0, 0), (2001.0, 1)] {
@@ -823,26 +822,20 @@ proptest! {
 }
 
 proptest! {
-    // Each case starts threads.
+    // Each case starts a thread.
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Threads produce the same reports in the same order.
+    /// A thread produces the same reports in the same order.
     #[test]
-    fn threads_give_same_reports(
+    fn thread_gives_same_reports(
         segments in prop::collection::vec(any_segment(), 0..300),
         few in 0_usize..3,
-        scarce: bool,
     ) {
-        let reports = |threads: usize, more: usize| {
+        let reports = |threaded: bool| {
             let limits = MemoryLimits { connections: 2, events: 5, points: 8 };
-            let mut connections = Connections::on_threads(limits, threads);
+            let mut connections = Connections::with_thread(limits, threaded);
             connections.large = 40;
             connections.table_mut().small_limit = few;
-            if scarce {
-                // The pool is dissolved during the capture.
-                let quota = EventQuota::new(worker_pool::max_events_in_progress(more.ilog2()) + 5);
-                connections.table_mut().analysis = AnalysisExecutor::new(limits.events, quota);
-            }
             let mut time = 0_u64;
             for (step, mut segment) in segments.clone() {
                 time = time.wrapping_add(step);
@@ -853,9 +846,7 @@ proptest! {
             reports.extend(connections.into_remaining_reports());
             reports
         };
-        for threads in [1, 2] {
-            prop_assert_eq!(reports(0, threads), reports(threads, threads));
-        }
+        prop_assert_eq!(reports(false), reports(true));
     }
 }
 

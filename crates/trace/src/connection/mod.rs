@@ -1,14 +1,9 @@
 //! Tracks and analyses the connections of a capture.
 
-mod analysis_batch;
-mod analysis_executor;
-mod analyzer;
 mod connection_state;
 mod segment_encoding;
 mod table;
 mod table_thread;
-mod worker;
-mod worker_pool;
 
 use std::thread::available_parallelism;
 
@@ -18,12 +13,9 @@ use table_thread::TableThread;
 use crate::analysis::ConnectionReport;
 use crate::segment::Segment;
 
-/// Number of segments from which a capture counts as large and threads are started: about a
+/// Number of segments from which a capture counts as large and a thread is started: about a
 /// megabyte.
 const MIN_LARGE_SEGMENTS: u64 = 1 << 14;
-/// Maximum number of additional threads: one thread reads, one looks up connections, one analyses
-/// them.
-const MAX_THREADS: usize = 2;
 /// Number of segments per batch for the table thread.
 const TABLE_BATCH: usize = 1024;
 
@@ -50,8 +42,7 @@ impl Default for MemoryLimits {
 ///
 /// Add segments by [`push`](Self::push) in the order of the capture.
 /// [`take_finished`](Self::take_finished) returns the reports of ended connections, and
-/// [`finish`](Self::finish) the rest. The reports and their order are independent of the number of
-/// threads.
+/// [`finish`](Self::finish) the rest. The reports and their order do not depend on the thread.
 #[derive(Debug)]
 pub struct Connections {
     limits: MemoryLimits,
@@ -60,8 +51,8 @@ pub struct Connections {
     table_thread: Option<TableThread>,
     /// Segments not yet passed to the table.
     pending: Vec<Segment>,
-    threads: usize,
-    /// Number of segments from which threads are used.
+    threaded: bool,
+    /// Number of segments from which a thread is used.
     large: u64,
     pushed: u64,
     /// Reports returned together with the table.
@@ -75,23 +66,22 @@ impl Default for Connections {
 }
 
 impl Connections {
-    /// Creates an empty collection. With several processors, a large capture is processed on
-    /// threads.
+    /// Creates an empty collection. With several processors, a large capture is processed on an
+    /// additional thread.
     #[must_use]
     pub fn new(limits: MemoryLimits) -> Self {
-        let others = available_parallelism().map_or(0, |all| all.get() - 1);
-        Self::on_threads(limits, others.min(MAX_THREADS))
+        Self::with_thread(limits, available_parallelism().is_ok_and(|all| all.get() > 1))
     }
 
-    /// Like [`new`](Self::new), with a number of additional threads; 0 for none.
+    /// Like [`new`](Self::new); `threaded`: on an additional thread.
     #[must_use]
-    pub fn on_threads(limits: MemoryLimits, threads: usize) -> Self {
+    pub fn with_thread(limits: MemoryLimits, threaded: bool) -> Self {
         Self {
             limits,
             table: Some(ConnectionTable::new(limits)),
             table_thread: None,
             pending: Vec::new(),
-            threads,
+            threaded,
             large: MIN_LARGE_SEGMENTS,
             pushed: 0,
             reports: Vec::new(),
@@ -106,8 +96,8 @@ impl Connections {
             _ => self.buffer_segment(segment),
         }
         self.pushed += 1;
-        if self.pushed == self.large {
-            self.start_threads();
+        if self.threaded && self.pushed == self.large {
+            self.start_thread();
         }
     }
 
@@ -116,13 +106,7 @@ impl Connections {
     #[inline]
     pub fn push_and_number(&mut self, segment: &Segment) -> u64 {
         self.pushed += 1;
-        let large = self.pushed == self.large;
-        let threads = self.threads;
-        let table = self.table_mut();
-        if large && table.fits_processor_cache() {
-            table.start_threads(threads);
-        }
-        table.push_segment(segment)
+        self.table_mut().push_segment(segment)
     }
 
     /// Number of connections so far.
@@ -130,7 +114,7 @@ impl Connections {
         self.table_mut().connection_count()
     }
 
-    /// Takes the reports of connections that have ended since the last call. Threads may deliver
+    /// Takes the reports of connections that have ended since the last call. A thread may deliver
     /// reports with delay.
     pub fn take_finished(&mut self) -> Vec<ConnectionReport> {
         let mut reports = std::mem::take(&mut self.reports);
@@ -146,10 +130,8 @@ impl Connections {
     /// created.
     pub fn into_remaining_reports(mut self) -> impl Iterator<Item = ConnectionReport> {
         self.table_mut();
-        let threads = if self.pushed >= self.large { self.threads } else { 0 };
-        self.reports.into_iter().chain(
-            self.table.into_iter().flat_map(move |table| table.into_remaining_reports(threads)),
-        )
+        let reports = self.table.into_iter().flat_map(ConnectionTable::into_remaining_reports);
+        self.reports.into_iter().chain(reports)
     }
 
     /// Buffers a segment: with many connections, the table processes several segments together.
@@ -167,26 +149,20 @@ impl Connections {
     #[inline(never)]
     fn flush_buffer(&mut self) {
         if let Some(thread) = &self.table_thread {
-            self.pending = thread.push_all(std::mem::take(&mut self.pending));
+            match thread.push_all(std::mem::take(&mut self.pending)) {
+                Some(empty) => self.pending = empty,
+                None => _ = self.table_mut(), // resumes the panic of the thread
+            }
         } else if let Some(table) = &mut self.table {
             table.push_all(&self.pending);
             self.pending.clear();
         }
     }
 
-    /// Starts the threads for a large capture: one for the table and, if the limit allows a second
-    /// thread, one for the analysis of few connections. With many connections, looking them up
-    /// takes most of the time.
+    /// Moves the table to a thread.
     #[cold]
-    fn start_threads(&mut self) {
-        let threads = self.threads;
-        let table = self.table_mut();
-        if threads == 0 {
-            return;
-        }
-        if table.fits_processor_cache() {
-            table.start_threads(threads - 1);
-        }
+    fn start_thread(&mut self) {
+        self.table_mut();
         self.table_thread = TableThread::move_to_thread(&mut self.table);
     }
 

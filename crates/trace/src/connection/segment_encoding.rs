@@ -131,26 +131,6 @@ impl SegmentEncoder {
     pub(super) fn encode_long(&mut self, segment: &Segment, from: usize) -> LongSegmentForm {
         self.previous[from & 1].encode_long(segment, from & 1)
     }
-
-    /// Appends the next segment to `bytes`.
-    #[inline]
-    pub(super) fn append_segment(
-        &mut self,
-        segment: &Segment,
-        from: usize,
-        last: Nanos,
-        bytes: &mut Vec<u8>,
-    ) {
-        let Some(short) = self.encode_short(segment, from, last) else {
-            return bytes.extend_from_slice(self.encode_long(segment, from).bytes());
-        };
-        let mut buffer = [0; SHORT];
-        short.write_to(&mut buffer);
-        // Copying a fixed number of bytes is faster; the unused bytes are removed again.
-        let length = bytes.len() + short.len();
-        bytes.extend_from_slice(&buffer);
-        bytes.truncate(length);
-    }
 }
 
 impl PreviousSegmentFields {
@@ -491,6 +471,24 @@ mod tests {
         }
     }
 
+    /// Appends the next segment to `bytes`, in short form if possible.
+    fn append_segment(
+        encoder: &mut SegmentEncoder,
+        segment: &Segment,
+        from: usize,
+        last: Nanos,
+        bytes: &mut Vec<u8>,
+    ) {
+        match encoder.encode_short(segment, from, last) {
+            Some(short) => {
+                let mut buffer = [0; SHORT];
+                short.write_to(&mut buffer);
+                bytes.extend_from_slice(&buffer[..short.len()]);
+            }
+            None => bytes.extend_from_slice(encoder.encode_long(segment, from).bytes()),
+        }
+    }
+
     proptest! {
         /// All fields are restored, except for those that the analysis does not use.
         #[test]
@@ -500,7 +498,7 @@ mod tests {
             let (mut last, mut bytes, mut expected) = (start, Vec::new(), Vec::new());
             for (from, segment) in segments {
                 let before = bytes.len();
-                encoder.append_segment(&segment, from, last, &mut bytes);
+                append_segment(&mut encoder, &segment, from, last, &mut bytes);
                 prop_assert!((SHORTEST..=LONGEST).contains(&(bytes.len() - before)));
                 last = last.max(segment.time);
                 let (source, destination) = (ends[from], ends[1 - from]);
@@ -519,13 +517,13 @@ mod tests {
         let mut data =
             Segment { payload: 1448, ip_bytes: 1500, ip_id: Some(9), options, ..EMPTY_SEGMENT };
         let mut bytes = Vec::new();
-        encoder.append_segment(&data, 0, 0, &mut bytes);
+        append_segment(&mut encoder, &data, 0, 0, &mut bytes);
         assert!(bytes.len() > SHORT);
         bytes.clear();
         data.time = 12_000;
         data.sequence += data.payload;
         data.ip_id = Some(10);
-        encoder.append_segment(&data, 0, 0, &mut bytes);
+        append_segment(&mut encoder, &data, 0, 0, &mut bytes);
         assert_eq!(bytes.len(), SHORTEST);
     }
 }

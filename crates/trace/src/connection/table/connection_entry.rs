@@ -17,8 +17,6 @@ pub(super) struct ConnectionEntry {
     seen_ids: [u16; 2],
     same_ids: [u8; 2],
     flags: u8,
-    /// True once the connection is in the analysis.
-    pub(super) analyzed: bool,
     pub(super) log: SegmentLog,
 }
 
@@ -45,7 +43,6 @@ impl ConnectionEntry {
             seen_ids: [0; 2],
             same_ids: [0; 2],
             flags: LIVE | SINGLE | if high { FIRST_FROM_HIGH_END } else { 0 },
-            analyzed: false,
             log: SegmentLog::default(),
         }
     }

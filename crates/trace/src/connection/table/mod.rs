@@ -8,7 +8,6 @@ mod segment_log;
 mod slot_index;
 
 pub(super) use prefetch::LOOKUP_BATCH;
-pub(super) use segment_log::MAX_BYTES as MAX_LOG_BYTES;
 
 use std::hash::BuildHasher;
 
@@ -20,8 +19,8 @@ use segment_log::LogChunks;
 use slot_index::SlotIndex;
 
 use super::MemoryLimits;
-use super::analysis_executor::AnalysisExecutor;
-use super::connection_state::ConnectionBeginning;
+use super::connection_state::{Connection, ConnectionBeginning};
+use super::segment_encoding::decode_segments;
 use crate::analysis::{
     ConnectionEnd, ConnectionReport, EventQuota, ObservedEnd, RecentSegments, is_copy_of_recent,
 };
@@ -61,7 +60,12 @@ pub(super) struct ConnectionTable {
     /// Buffer for a complete log.
     log_bytes: Vec<u8>,
     free: Vec<usize>,
-    pub(super) analysis: AnalysisExecutor,
+    /// Analyses of the connections, by slot; `None` until the first log is analysed.
+    analyses: Vec<Option<Box<Connection>>>,
+    /// Events that all connections may list.
+    pub(super) quota: EventQuota,
+    /// Reports of ended connections since [`ConnectionTable::take_finished`].
+    finished: Vec<ConnectionReport>,
     /// Slot of the last segment.
     latest_slot: usize,
     /// Next slot to be checked for removal.
@@ -91,7 +95,9 @@ impl ConnectionTable {
             chunks: LogChunks::new(),
             log_bytes: Vec::new(),
             free: Vec::new(),
-            analysis: AnalysisExecutor::new(limits.events, EventQuota::new(MAX_EVENTS)),
+            analyses: Vec::new(),
+            quota: EventQuota::new(MAX_EVENTS),
+            finished: Vec::new(),
             latest_slot: 0,
             sweep_slot: 0,
             hashes,
@@ -111,13 +117,6 @@ impl ConnectionTable {
     #[inline(always)]
     pub(super) fn fits_processor_cache(&self) -> bool {
         self.index.len() < self.small_limit
-    }
-
-    /// Starts analysis threads: the largest power of two up to `threads`.
-    pub(super) fn start_threads(&mut self, threads: usize) {
-        if threads > 0 {
-            self.analysis.start_threads(threads.ilog2());
-        }
     }
 
     /// Processes the next segment of the capture. Returns the number of its connection.
@@ -186,7 +185,7 @@ impl ConnectionTable {
         }
         self.grant_points_if_single(slot);
         if self.fits_processor_cache() {
-            self.analyze_log_and_segment(slot, segment, from);
+            self.analyze_log_and_segment(slot, segment);
         } else {
             self.append_to_log(slot, segment, from);
         }
@@ -195,12 +194,14 @@ impl ConnectionTable {
 
     /// Analyses the log of a slot, then a segment.
     #[inline]
-    fn analyze_log_and_segment(&mut self, slot: usize, segment: &Segment, from: usize) {
+    fn analyze_log_and_segment(&mut self, slot: usize, segment: &Segment) {
         self.analyze_slot_log(slot);
-        let Some(entry) = self.entries.get_mut(slot) else { return };
-        let last = entry.last;
-        entry.last = last.max(segment.time);
-        self.analysis.push_segment(slot, segment, from, last);
+        if let Some(entry) = self.entries.get_mut(slot) {
+            entry.last = entry.last.max(segment.time);
+        }
+        if let Some(Some(connection)) = self.analyses.get_mut(slot) {
+            connection.process_segment(segment, &self.quota);
+        }
     }
 
     /// Appends a segment to the log.
@@ -261,15 +262,15 @@ impl ConnectionTable {
         entry.set_bit(ENDED, lifecycle.has_ended());
     }
 
-    /// Adds a connection to the analysis.
+    /// Begins the analysis of a connection.
     #[cold]
     fn begin_analysis(&mut self, slot: usize) {
-        let (entry, lifecycle) = (&mut self.entries[slot], &self.lifecycle[slot]);
-        entry.analyzed = true;
+        let (entry, lifecycle) = (&self.entries[slot], &self.lifecycle[slot]);
         let LifecycleState { frame, time, points, .. } = *lifecycle;
         let (number, ends) = (entry.number, entry.ends());
-        self.analysis
-            .begin_connection(slot, &ConnectionBeginning { number, frame, time, ends, points });
+        let beginning = ConnectionBeginning { number, frame, time, ends, points };
+        let connection = Connection::new(beginning, self.limits.events);
+        self.analyses[slot] = Some(Box::new(connection));
     }
 
     /// Whether a SYN opens a new connection with the ends of this one.
@@ -282,8 +283,7 @@ impl ConnectionTable {
     /// Analyses the log of a slot.
     #[inline]
     fn analyze_slot_log(&mut self, slot: usize) {
-        let Some(entry) = self.entries.get(slot) else { return };
-        if !entry.analyzed {
+        if self.analyses.get(slot).is_some_and(Option::is_none) {
             self.begin_analysis(slot);
         }
         let Some(entry) = self.entries.get_mut(slot) else { return };
@@ -291,8 +291,21 @@ impl ConnectionTable {
             return;
         }
         self.chunks.release_log(&mut entry.log, &mut self.log_bytes);
-        self.analysis.analyze_log(slot, &self.log_bytes);
+        if let Some(Some(connection)) = self.analyses.get_mut(slot) {
+            let (last, ends) = (connection.last_time(), connection.ends());
+            decode_segments(&self.log_bytes, last, ends, |segment| {
+                connection.process_segment(segment, &self.quota)
+            });
+        }
         self.log_bytes.clear();
+    }
+
+    /// Ends the analysis of a connection, and returns its report.
+    fn end_analysis(&mut self, slot: usize, end: ObservedEnd) -> Option<ConnectionReport> {
+        self.grant_points_if_single(slot);
+        self.analyze_slot_log(slot);
+        let connection = self.analyses.get_mut(slot)?.take()?;
+        Some(connection.into_report(end, self.lifecycle[slot].copies, &self.quota))
     }
 
     /// Number of connections so far.
@@ -300,38 +313,24 @@ impl ConnectionTable {
         self.count
     }
 
-    /// Takes the reports of connections that have ended since the last call. Threads may deliver
-    /// reports with delay.
+    /// Takes the reports of connections that have ended since the last call.
     pub(super) fn take_finished(&mut self) -> Vec<ConnectionReport> {
-        std::iter::from_fn(|| self.analysis.next_report(false)).collect()
+        std::mem::take(&mut self.finished)
     }
 
     /// Ends the capture. Returns the remaining reports: first of ended connections, then of live
     /// ones in the order of their first segments. Each connection is freed when its report is
-    /// created. `threads`: number of additional threads.
-    pub(super) fn into_remaining_reports(
-        mut self,
-        threads: usize,
-    ) -> impl Iterator<Item = ConnectionReport> {
-        if threads > 0 {
-            self.analysis.restart_threads((threads + 1).ilog2());
-        }
+    /// created.
+    pub(super) fn into_remaining_reports(mut self) -> impl Iterator<Item = ConnectionReport> {
         let live = |slot: &usize| self.entries[*slot].has_bit(LIVE);
         let mut slots: Vec<_> = (0..self.entries.len()).filter(live).collect();
         slots.sort_by_key(|slot| self.entries[*slot].number);
         let latest = slots.iter().map(|slot| self.entries[*slot].last).max().unwrap_or(0);
-        let mut left = slots.into_iter();
-        std::iter::from_fn(move || {
-            while self.analysis.wants_reports() {
-                let Some(slot) = left.next() else { break };
-                self.grant_points_if_single(slot);
-                self.analyze_slot_log(slot);
-                let LifecycleState { end, copies, .. } = self.lifecycle[slot];
-                let observed = latest.saturating_sub(self.entries[slot].last);
-                self.analysis.end_connection(slot, ObservedEnd::new(end, observed), copies);
-            }
-            self.analysis.next_report(true)
-        })
+        let finished = self.take_finished();
+        finished.into_iter().chain(slots.into_iter().filter_map(move |slot| {
+            let observed = latest.saturating_sub(self.entries[slot].last);
+            self.end_analysis(slot, ObservedEnd::new(self.lifecycle[slot].end, observed))
+        }))
     }
 
     #[inline]
@@ -374,6 +373,7 @@ impl ConnectionTable {
                 }
                 self.entries.push(entry);
                 self.lifecycle.push(lifecycle);
+                self.analyses.push(None);
                 self.entries.len() - 1
             }
         };
@@ -388,6 +388,7 @@ impl ConnectionTable {
         let more = self.limits.connections.min(MAX_RESERVED_ENTRIES);
         self.entries.reserve_exact(more);
         self.lifecycle.reserve_exact(more);
+        self.analyses.reserve_exact(more);
     }
 
     /// Evicts one of the next entries: preferably an ended connection, then one with a single
@@ -424,18 +425,17 @@ impl ConnectionTable {
 
     /// Ends a connection, whose packets were awaited until `now`, or would not have come any more.
     fn end_connection(&mut self, slot: usize, evicted: bool, now: Nanos) {
-        self.grant_points_if_single(slot);
-        self.analyze_slot_log(slot);
-        let (entry, lifecycle) = (&mut self.entries[slot], &self.lifecycle[slot]);
+        let (last, end) = (self.entries[slot].last, self.lifecycle[slot].end);
+        let cut = evicted && end == ConnectionEnd::Open;
+        let end = if cut { ConnectionEnd::Evicted } else { end };
+        let report = self.end_analysis(slot, ObservedEnd::new(end, now.saturating_sub(last)));
+        self.finished.extend(report);
+        let entry = &mut self.entries[slot];
         self.index.remove(self.hashes.hash_one(entry.key), slot);
         // The entry can no longer be found or swept.
         entry.set_bit(LIVE | ENDED, false);
         self.free.push(slot);
-        self.granted_points -= 2 * lifecycle.points;
-        let cut = evicted && lifecycle.end == ConnectionEnd::Open;
-        let end = if cut { ConnectionEnd::Evicted } else { lifecycle.end };
-        let end = ObservedEnd::new(end, now.saturating_sub(entry.last));
-        self.analysis.end_connection(slot, end, lifecycle.copies);
+        self.granted_points -= 2 * self.lifecycle[slot].points;
     }
 }
 
