@@ -2,7 +2,7 @@ use super::*;
 use proptest::prelude::*;
 use std::num::NonZeroU32;
 use tcpcast_link::queue::{
-    BufferAssignment, DropPolicy, DrrConfig, HeadOfLine, QueueConfig, RedConfig, RedRules, RedUnit,
+    BufferAssignment, DropPolicy, DrrConfig, HeadOfLine, QueueConfig, RedConfig, RedRules,
     TieBreakRule,
 };
 use tcpcast_sim::clock::{Nanos, SECOND, transmission_time};
@@ -359,7 +359,6 @@ fn constant_window_v_sends_packet_n_after_ack_of_packet_n_minus_v() {
 #[test]
 fn replications_support_all_queues_and_report_cross_flows() {
     let red = RedConfig {
-        unit: RedUnit::Packets,
         ecn: false,
         min_threshold: 20.0,
         max_threshold: 60.0,

@@ -1,14 +1,16 @@
 //! The shared router of all flows: a queue of crate `link` with any discipline, and cross traffic.
 
 use std::num::NonZeroU64;
-use tcpcast_link::link::{Link, OfferOutcome, QueueingLink};
-use tcpcast_link::queue::{AnyQueue, BufferLimits, DropReason, QueueConfig, QueueProbe};
+use tcpcast_link::link::{OfferOutcome, QueueingLink};
+use tcpcast_link::queue::{
+    AnyQueue, BufferLimits, DropReason, QueueConfig, QueueDiscipline, QueueProbe,
+};
 use tcpcast_link::transmit::ConstantRate;
-use tcpcast_sim::Packet;
 use tcpcast_sim::clock::{NEVER, Nanos};
 use tcpcast_sim::cross::CrossArrivals;
 use tcpcast_sim::probe::{CrossPacketEvent, Probes};
 use tcpcast_sim::random::RandomStream;
+use tcpcast_sim::Packet;
 
 type QueuedPacket = tcpcast_link::Packet<Packet>;
 
@@ -136,7 +138,7 @@ impl SharedRouter {
     ) -> RouterOutcome {
         match self.offer(now, packet, probes) {
             OfferOutcome::Departs { leaves, .. } => RouterOutcome::Leaves(leaves),
-            OfferOutcome::Held { .. } => RouterOutcome::Waits(self.take_evicted(probes)),
+            OfferOutcome::Held => RouterOutcome::Waits(self.take_evicted(probes)),
             OfferOutcome::Dropped(_) => RouterOutcome::Dropped,
         }
     }
@@ -184,7 +186,7 @@ impl SharedRouter {
         let event = match self.offer(now, packet, probes) {
             OfferOutcome::Departs { .. } => CrossPacketEvent::Carried { waited: Some(0) },
             OfferOutcome::Dropped(_) => CrossPacketEvent::Dropped,
-            OfferOutcome::Held { .. } => {
+            OfferOutcome::Held => {
                 self.waiting_cross += 1;
                 return self.take_evicted(probes);
             }
@@ -195,11 +197,11 @@ impl SharedRouter {
 
     /// Packets in the queue and in transmission.
     pub(super) fn held_packets(&self) -> usize {
-        self.link.held_backlog().packets as usize
+        self.link.queue().held_backlog().packets as usize
     }
 
     /// Packets of flows that [`SharedRouter::take_next_departure`] has not returned yet.
     pub(super) fn waiting_packets(&self) -> u64 {
-        self.link.waiting_backlog().packets - self.waiting_cross
+        self.link.queue().waiting_backlog().packets - self.waiting_cross
     }
 }

@@ -6,12 +6,12 @@
 use std::hint::black_box;
 use std::num::{NonZeroU32, NonZeroU64};
 use std::time::Instant;
-use tcpcast_link::link::{FifoLink, Link, OfferOutcome, QueueingLink};
+use tcpcast_link::link::{FifoLink, QueueingLink};
 use tcpcast_link::queue::{
-    AdmissionRule, AdmitAll, AnyQueue, BufferAssignment, BufferLimits, Cake, CakeConfig, Codel,
-    CodelConfig, DropPolicy, DropReason, DropTail, Drr, DrrConfig, Fifo, FqCodel, FqCodelConfig,
-    HeadDrop, HeadOfLine, Pie, PieConfig, QueueConfig, QueueDiscipline, QueueProbe, Red, RedConfig,
-    RedRules, RedUnit, TieBreakRule,
+    AdmitAll, AnyQueue, BufferAssignment, BufferLimits, Cake, CakeConfig, Codel, CodelConfig,
+    DropPolicy, DropReason, DropTail, Drr, DrrConfig, Fifo, FqCodel, FqCodelConfig, HeadDrop,
+    HeadOfLine, Pie, PieConfig, QueueConfig, QueueDiscipline, QueueProbe, Red, RedConfig, RedRules,
+    TieBreakRule,
 };
 use tcpcast_link::random::RandomStream;
 use tcpcast_link::transmit::{ConstantRate, Transmitter};
@@ -74,14 +74,14 @@ fn run_held<Q: QueueDiscipline<u32>>(queue: impl Fn() -> Q, flows: u32, load: f6
     for packet in 0..PACKETS {
         let (now, packet) = arrival(packet, flows, load);
         loop {
-            let (leaves, deadline) = (link.next_departure(), Link::<u32>::deadline(&link));
+            let (leaves, deadline) = (link.next_departure(), link.queue().deadline());
             if leaves.min(deadline) > now {
                 break;
             }
             if leaves <= deadline {
                 black_box(link.transmit_next_packet(&mut counts));
             } else {
-                Link::<u32>::on_deadline(&mut link, deadline);
+                link.queue_mut().on_deadline(deadline);
             }
         }
         black_box(link.offer(now, packet, &mut counts));
@@ -89,12 +89,12 @@ fn run_held<Q: QueueDiscipline<u32>>(queue: impl Fn() -> Q, flows: u32, load: f6
     counts
 }
 
-fn run_fifo<A: AdmissionRule>(admission: impl Fn() -> A, load: f64) -> PacketCounts {
-    let mut link = FifoLink::new(BufferLimits::limit_packets(BUFFER_PACKETS), admission(), rate());
+fn run_fifo(load: f64) -> PacketCounts {
+    let mut link = FifoLink::new(BufferLimits::limit_packets(BUFFER_PACKETS), rate());
     let mut counts = PacketCounts::default();
     for packet in 0..PACKETS {
         let (now, packet) = arrival(packet, 1, load);
-        black_box::<OfferOutcome>(link.offer(now, packet, &mut counts));
+        black_box(link.offer(now, packet, &mut counts));
     }
     counts
 }
@@ -119,7 +119,6 @@ fn red() -> Red {
         adaptive: false,
         rules: RedRules::Ns2,
         packets_per_second: 1e9 / TRANSMISSION_TIME as f64,
-        unit: RedUnit::Packets,
         ecn: false,
     };
     Red::new(config, RandomStream::from_seed(1))
@@ -154,8 +153,7 @@ fn main() {
         println!("{name:<34}{light:>9.1}{:>8.2}%{heavy:>9.1}{:>8.2}%", few * 1e2, many * 1e2);
     };
     print("no queue", &run_without_queue);
-    print("droptail, departure known", &|load| run_fifo(|| AdmitAll, load));
-    print("red, departure known", &|load| run_fifo(red, load));
+    print("droptail, departure known", &run_fifo);
     print("droptail", &|load| run_held(|| DropTail::new(limits, AdmitAll), 1, load));
     print("head-drop", &|load| run_held(|| HeadDrop::new(limits), 1, load));
     print("red", &|load| run_held(|| Fifo::new(limits, red()), 1, load));

@@ -1,111 +1,57 @@
-//! A queue discipline in front of a transmitter.
+//! A queue in front of a transmitter.
 //!
 //! [`FifoLink`] serves packets in order of arrival and computes each departure on arrival, with one
 //! call per packet. [`QueueingLink`] works with any discipline and holds packets until the
-//! transmitter is free. Both produce the same departures for disciplines that both support.
+//! transmitter is free. With drop-tail, both produce the same departures.
 //!
 //! ```text
-//! FifoLink      offer -> Departs { leaves }   always
+//! FifoLink      offer -> departure time, or nothing if the buffer is full
 //! QueueingLink  offer -> Departs { leaves }   if the transmitter was idle
 //!                     -> Held                 at `next_departure()`, after any drops:
-//!                                             serve_next -> (leaves, packet)
+//!                                             transmit_next_packet -> (leaves, packet)
 //! ```
+//!
+//! At equal times, departures come before arrivals: the caller must serve the departure at `now`
+//! before it offers the arrivals.
 
 use crate::packet::Packet;
 use crate::queue::{
-    AdmissionRule, AdmitAll, Backlog, BufferLimits, Departure, DepartureQueue, DropReason,
-    EnqueueOutcome, QueueDiscipline, QueueProbe,
+    Backlog, BufferLimits, DropReason, EnqueueOutcome, MaxBacklog, QueueDiscipline, QueueProbe,
 };
+use crate::ring_buffer::RingBuffer;
 use crate::time::{NEVER, Nanos};
 use crate::transmit::Transmitter;
 
-/// The outcome of offering a packet to a link.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OfferOutcome {
-    /// The packet was accepted and its departure time is known.
-    Departs {
-        /// Time at which the last bit leaves the link.
-        leaves: Nanos,
-        /// Packets held on arrival, including the packet in transmission.
-        found: u64,
-        /// Whether the queue marked the packet.
-        marked: bool,
-    },
-    /// The packet waits until [`Link::transmit_next_packet`] transmits or drops it.
-    Held {
-        /// Packets held on arrival, including the packet in transmission.
-        found: u64,
-        /// Whether the queue marked the packet on arrival; the discipline can also mark the packet
-        /// on dequeue.
-        marked: bool,
-    },
-    /// The packet was dropped.
-    Dropped(DropReason),
+/// Departure time and length of a packet.
+#[derive(Clone, Copy, Debug)]
+struct Leaving {
+    time: Nanos,
+    bytes: u32,
 }
 
-/// A queue in front of a transmitter.
-///
-/// At equal times, departures come before arrivals: the caller must serve the departure at `now`
-/// before it offers the arrivals.
-pub trait Link<T> {
-    /// Whether packets are held until the transmitter is free. If so, the caller must call
-    /// [`Link::transmit_next_packet`] at [`Link::next_departure`].
-    const HOLDS_PACKETS: bool;
-
-    /// Offers an arriving packet to the link.
-    fn offer(
-        &mut self,
-        now: Nanos,
-        packet: Packet<T>,
-        probe: &mut impl QueueProbe<T>,
-    ) -> OfferOutcome;
-
-    /// Time at which the packet in transmission leaves and [`Link::transmit_next_packet`] must be
-    /// called; [`NEVER`] while the transmitter is idle and for links that do not hold packets.
-    fn next_departure(&self) -> Nanos {
-        NEVER
-    }
-
-    /// Starts to transmit the next packet at [`Link::next_departure`]. Returns the departure time
-    /// and the packet, or `None` if no packet waits or the queue's shaper holds all packets.
-    fn transmit_next_packet(
-        &mut self,
-        _probe: &mut impl QueueProbe<T>,
-    ) -> Option<(Nanos, Packet<T>)> {
-        None
-    }
-
-    /// Time at which [`Link::on_deadline`] must be called; [`NEVER`] if the discipline has no
-    /// timer.
-    fn deadline(&self) -> Nanos {
-        NEVER
-    }
-
-    /// Handles the deadline of the discipline.
-    fn on_deadline(&mut self, _now: Nanos) {}
-
-    /// Processes all departures up to `now` and reports the queue lengths to the probe.
-    fn advance_to(&mut self, now: Nanos, probe: &mut impl QueueProbe<T>);
-
-    /// Backlog as of the last call, including the packet in transmission.
-    fn held_backlog(&self) -> Backlog;
-
-    /// Resets the state of a link without packets.
-    fn reset_when_empty(&mut self, now: Nanos);
-}
-
-/// A FIFO link, which computes the departure of each packet on arrival.
+/// A drop-tail link, which computes the departure of each packet on arrival. It stores departure
+/// times instead of packets.
 #[derive(Clone, Debug)]
-pub struct FifoLink<X, A = AdmitAll> {
-    queue: DepartureQueue<A>,
+pub struct FifoLink<X> {
+    max: MaxBacklog,
+    leaving: RingBuffer<Leaving>,
+    /// Departure time of the first packet; [`NEVER`] if the link holds none.
+    first_leaves: Nanos,
+    bytes: u64,
     transmitter: X,
 }
 
-impl<X: Transmitter, A: AdmissionRule> FifoLink<X, A> {
-    /// Creates an idle link. Rules with [`AdmissionRule::NEEDS_DEQUEUE`] do not compile.
+impl<X: Transmitter> FifoLink<X> {
+    /// Creates an idle link.
     #[must_use]
-    pub fn new(limits: BufferLimits, admission: A, transmitter: X) -> Self {
-        Self { queue: DepartureQueue::new(limits, admission), transmitter }
+    pub fn new(limits: BufferLimits, transmitter: X) -> Self {
+        Self {
+            max: MaxBacklog::new(limits),
+            leaving: RingBuffer::default(),
+            first_leaves: NEVER,
+            bytes: 0,
+            transmitter,
+        }
     }
 
     /// The transmitter.
@@ -114,43 +60,78 @@ impl<X: Transmitter, A: AdmissionRule> FifoLink<X, A> {
         &self.transmitter
     }
 
-    /// Sum of the remaining times to departure of all held packets, modulo 2^64.
-    #[must_use]
-    pub fn sum_of_remaining_times(&self, now: Nanos) -> Nanos {
-        self.queue.sum_of_remaining_times(now)
-    }
-}
-
-impl<T: Copy, X: Transmitter, A: AdmissionRule> Link<T> for FifoLink<X, A> {
-    const HOLDS_PACKETS: bool = false;
-
+    /// Offers an arriving packet to the link. Returns the time at which its last bit leaves, or
+    /// `None` if the buffer is full.
     #[inline]
-    fn offer(
+    pub fn offer<T>(
         &mut self,
         now: Nanos,
         packet: Packet<T>,
         probe: &mut impl QueueProbe<T>,
-    ) -> OfferOutcome {
-        match self.queue.offer(now, packet, &mut self.transmitter, probe) {
-            Ok(Departure { leaves, found, marked }) => {
-                OfferOutcome::Departs { leaves, found, marked }
+    ) -> Option<Nanos> {
+        self.advance_to(now, probe);
+        let packet = packet.with_arrival_time(now);
+        let held = self.held_backlog();
+        probe.on_arrival_queue_length(held.packets);
+        if !self.max.has_room(held, packet.bytes) {
+            probe.on_drop(now, &packet, DropReason::Full);
+            return None;
+        }
+        let leaves = self.transmitter.transmit(now, packet.bytes);
+        if leaves > now {
+            probe.on_queue_length_interval(held.packets, now);
+            self.bytes += u64::from(packet.bytes);
+            self.leaving.push(Leaving { time: leaves, bytes: packet.bytes });
+            if held.packets == 0 {
+                self.first_leaves = leaves;
             }
-            Err(reason) => OfferOutcome::Dropped(reason),
+        }
+        Some(leaves)
+    }
+
+    /// Processes all departures up to `now` and reports the queue lengths to the probe.
+    #[inline(always)]
+    pub fn advance_to<T>(&mut self, now: Nanos, probe: &mut impl QueueProbe<T>) {
+        while self.first_leaves <= now {
+            probe.on_queue_length_interval(self.leaving.len() as u64, self.first_leaves);
+            self.bytes -= u64::from(self.leaving.pop_existing().bytes);
+            self.first_leaves = self.leaving.first().map_or(NEVER, |leaving| leaving.time);
         }
     }
 
-    fn advance_to(&mut self, now: Nanos, probe: &mut impl QueueProbe<T>) {
-        self.queue.advance_to(now, probe);
+    /// Backlog as of the last call, including the packet in transmission.
+    #[inline]
+    #[must_use]
+    pub fn held_backlog(&self) -> Backlog {
+        Backlog { packets: self.leaving.len() as u64, bytes: self.bytes }
     }
 
-    fn held_backlog(&self) -> Backlog {
-        self.queue.held_backlog()
+    /// Sum of the remaining times to departure of all held packets, modulo 2^64.
+    #[must_use]
+    pub fn sum_of_remaining_times(&self, now: Nanos) -> Nanos {
+        self.leaving.iter().fold(0, |sum, leaving| sum.wrapping_add(leaving.time - now))
     }
 
-    fn reset_when_empty(&mut self, now: Nanos) {
-        self.queue.reset_when_empty(now);
+    /// Resets the state of a link without packets.
+    pub fn reset_when_empty(&mut self) {
         self.transmitter.reset_when_idle();
     }
+}
+
+/// The outcome of offering a packet to a [`QueueingLink`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OfferOutcome {
+    /// The packet was accepted and its departure time is known.
+    Departs {
+        /// Time at which the last bit leaves the link.
+        leaves: Nanos,
+        /// Whether the queue marked the packet.
+        marked: bool,
+    },
+    /// The packet waits until [`QueueingLink::transmit_next_packet`] transmits or drops it.
+    Held,
+    /// The packet was dropped.
+    Dropped(DropReason),
 }
 
 /// A link with any discipline, which holds packets until the transmitter is free.
@@ -178,6 +159,11 @@ impl<Q, X> QueueingLink<Q, X> {
         &self.queue
     }
 
+    /// The discipline, for its deadlines.
+    pub fn queue_mut(&mut self) -> &mut Q {
+        &mut self.queue
+    }
+
     /// The transmitter.
     #[must_use]
     pub fn transmitter(&self) -> &X {
@@ -193,15 +179,6 @@ impl<Q, X> QueueingLink<Q, X> {
     /// Replaces the transmitter for the packets after the one in transmission.
     pub fn set_transmitter(&mut self, transmitter: X) {
         self.transmitter = transmitter;
-    }
-
-    /// Backlog, excluding the packet in transmission.
-    #[must_use]
-    pub fn waiting_backlog<T>(&self) -> Backlog
-    where
-        Q: QueueDiscipline<T>,
-    {
-        self.queue.waiting_backlog()
     }
 }
 
@@ -228,68 +205,63 @@ impl<Q, X: Transmitter> QueueingLink<Q, X> {
         self.shaped = packet.is_none() && self.leaves != NEVER;
         packet
     }
-}
 
-impl<T: Copy, Q: QueueDiscipline<T>, X: Transmitter> Link<T> for QueueingLink<Q, X> {
-    const HOLDS_PACKETS: bool = true;
-
+    /// Offers an arriving packet to the link.
     #[inline]
-    fn offer(
+    pub fn offer<T>(
         &mut self,
         now: Nanos,
         packet: Packet<T>,
         probe: &mut impl QueueProbe<T>,
-    ) -> OfferOutcome {
+    ) -> OfferOutcome
+    where
+        Q: QueueDiscipline<T>,
+    {
         let found = self.queue.held_backlog().packets;
         probe.on_arrival_queue_length(found);
         probe.on_queue_length_interval(found, now);
-        let verdict = self.queue.enqueue(now, packet, probe);
-        if let EnqueueOutcome::Dropped(reason) = verdict {
+        if let EnqueueOutcome::Dropped(reason) = self.queue.enqueue(now, packet, probe) {
             return OfferOutcome::Dropped(reason);
         }
-        let marked = verdict == EnqueueOutcome::Marked;
         if self.leaves != NEVER {
-            return OfferOutcome::Held { found, marked };
+            return OfferOutcome::Held;
         }
         match self.start_transmission(now, probe) {
             // The link was idle, so the dequeued packet is the one that arrived.
-            Some(packet) => {
-                OfferOutcome::Departs { leaves: self.leaves, found, marked: packet.marked }
-            }
-            None if self.leaves != NEVER => OfferOutcome::Held { found, marked },
+            Some(packet) => OfferOutcome::Departs { leaves: self.leaves, marked: packet.marked },
+            None if self.leaves != NEVER => OfferOutcome::Held,
             None => OfferOutcome::Dropped(DropReason::Early),
         }
     }
 
-    fn next_departure(&self) -> Nanos {
+    /// Time at which the packet in transmission leaves and
+    /// [`QueueingLink::transmit_next_packet`] must be called; [`NEVER`] while the transmitter is
+    /// idle.
+    #[must_use]
+    pub fn next_departure(&self) -> Nanos {
         self.leaves
     }
 
+    /// Starts to transmit the next packet at [`QueueingLink::next_departure`]. Returns the departure
+    /// time and the packet, or `None` if no packet waits or the queue's shaper holds all packets.
     #[inline]
-    fn transmit_next_packet(
+    pub fn transmit_next_packet<T>(
         &mut self,
         probe: &mut impl QueueProbe<T>,
-    ) -> Option<(Nanos, Packet<T>)> {
+    ) -> Option<(Nanos, Packet<T>)>
+    where
+        Q: QueueDiscipline<T>,
+    {
         let now = self.leaves;
         probe.on_queue_length_interval(self.queue.held_backlog().packets, now);
         self.start_transmission(now, probe).map(|packet| (self.leaves, packet))
     }
 
-    fn deadline(&self) -> Nanos {
-        self.queue.deadline()
-    }
-
-    fn on_deadline(&mut self, now: Nanos) {
-        self.queue.on_deadline(now);
-    }
-
-    fn advance_to(&mut self, _now: Nanos, _probe: &mut impl QueueProbe<T>) {}
-
-    fn held_backlog(&self) -> Backlog {
-        self.queue.held_backlog()
-    }
-
-    fn reset_when_empty(&mut self, now: Nanos) {
+    /// Resets the state of a link without packets.
+    pub fn reset_when_empty<T>(&mut self, now: Nanos)
+    where
+        Q: QueueDiscipline<T>,
+    {
         self.queue.reset_when_empty(now);
         self.transmitter.reset_when_idle();
     }

@@ -1,9 +1,7 @@
 //! Tests of `FifoLink` and `QueueingLink`, including their agreement.
 
 use super::*;
-use crate::packet::Ecn;
-use crate::queue::{DropTail, Fifo, InServicePolicy, Red, RedConfig, RedRules, RedUnit};
-use crate::random::RandomStream;
+use crate::queue::{AdmitAll, DropTail};
 use crate::time::SECOND;
 use crate::transmit::{AnyTransmitter, ConstantRate, TokenBucket, TokenBucketConfig};
 use proptest::prelude::*;
@@ -29,29 +27,23 @@ impl QueueProbe<u32> for Recorder {
     }
 }
 
-fn departs(leaves: Nanos, found: u64) -> OfferOutcome {
-    OfferOutcome::Departs { leaves, found, marked: false }
-}
-
 #[test]
 fn fifo_link_counts_packet_in_transmission_and_departs_before_arrivals() {
-    let mut link = FifoLink::new(BufferLimits::limit_packets(2), AdmitAll, rate());
+    let mut link = FifoLink::new(BufferLimits::limit_packets(2), rate());
     let mut recorder = Recorder::default();
     let mut offer = |now| link.offer(now, Packet::new(7, 0, 1500), &mut recorder);
-    assert_eq!(offer(0), departs(1000, 0));
-    assert_eq!(offer(0), departs(2000, 1));
-    assert_eq!(offer(999), OfferOutcome::Dropped(DropReason::Full));
-    assert_eq!(offer(1000), departs(3000, 1));
+    assert_eq!([offer(0), offer(0), offer(999)], [Some(1000), Some(2000), None]);
+    assert_eq!(offer(1000), Some(3000));
     assert_eq!(recorder.levels, [(0, 0), (1, 0), (2, 1000), (1, 1000)]);
     assert_eq!(recorder.dropped, [7]);
 }
 
 #[test]
 fn fifo_link_without_rate_holds_nothing() {
-    let mut link = FifoLink::new(BufferLimits::limit_packets(1), AdmitAll, ConstantRate::new(None));
+    let mut link = FifoLink::new(BufferLimits::limit_packets(1), ConstantRate::new(None));
     let mut recorder = Recorder::default();
     for now in [0, 0, 5] {
-        assert_eq!(link.offer(now, Packet::new(0, 0, 1500), &mut recorder), departs(now, 0));
+        assert_eq!(link.offer(now, Packet::new(0, 0, 1500), &mut recorder), Some(now));
     }
 }
 
@@ -60,12 +52,11 @@ fn fifo_link_counts_packet_waiting_for_tokens_as_in_transmission() {
     let rate_bps = NonZeroU64::new(12_000_000_000).unwrap();
     let bucket =
         TokenBucket::new(TokenBucketConfig { rate_bps, burst_bytes: 3000, overhead_bytes: 0 });
-    let mut link = FifoLink::new(BufferLimits::limit_packets(1), AdmitAll, bucket);
+    let mut link = FifoLink::new(BufferLimits::limit_packets(1), bucket);
     let mut recorder = Recorder::default();
     let mut offer = |now| link.offer(now, Packet::new(0, 0, 1500), &mut recorder);
-    assert_eq!([offer(0), offer(0), offer(0)], [departs(0, 0), departs(0, 0), departs(1000, 0)]);
-    assert_eq!(offer(999), OfferOutcome::Dropped(DropReason::Full));
-    assert_eq!(offer(1000), departs(2000, 0));
+    assert_eq!([offer(0), offer(0), offer(0)], [Some(0), Some(0), Some(1000)]);
+    assert_eq!([offer(999), offer(1000)], [None, Some(2000)]);
 }
 
 /// Serves all packets that leave by `now`, in order.
@@ -96,18 +87,13 @@ fn integral(levels: &[(u64, Nanos)]) -> u64 {
         .sum()
 }
 
-fn run_fifo(
-    mut link: FifoLink<impl Transmitter, impl AdmissionRule>,
-    arrivals: &Arrivals,
-) -> Outcome {
+fn run_fifo(mut link: FifoLink<impl Transmitter>, arrivals: &Arrivals) -> Outcome {
     let (mut recorder, mut departures) = (Recorder::default(), Vec::new());
     for (token, (now, bytes)) in (0..).zip(arrivals) {
-        let packet = Packet::new(token, 0, *bytes).with_ecn(Ecn::Ect0);
-        if let OfferOutcome::Departs { leaves, .. } = link.offer(*now, packet, &mut recorder) {
-            departures.push((token, leaves));
-        }
+        let leaves = link.offer(*now, Packet::new(token, 0, *bytes), &mut recorder);
+        departures.extend(leaves.map(|leaves| (token, leaves)));
     }
-    Link::<u32>::advance_to(&mut link, NEVER - 1, &mut recorder);
+    link.advance_to(NEVER - 1, &mut recorder);
     (departures, recorder.dropped, integral(&recorder.levels))
 }
 
@@ -118,30 +104,14 @@ fn run_held<Q: QueueDiscipline<u32>>(
     let (mut recorder, mut departures) = (Recorder::default(), Vec::new());
     for (token, (now, bytes)) in (0..).zip(arrivals) {
         serve_until(&mut link, *now, &mut recorder, &mut departures);
-        let packet = Packet::new(token, 0, *bytes).with_ecn(Ecn::Ect0);
+        let packet = Packet::new(token, 0, *bytes);
         if let OfferOutcome::Departs { leaves, .. } = link.offer(*now, packet, &mut recorder) {
             departures.push((token, leaves));
         }
     }
     serve_until(&mut link, NEVER - 1, &mut recorder, &mut departures);
-    assert_eq!(link.held_backlog(), Backlog::default());
+    assert_eq!(link.queue().held_backlog(), Backlog::default());
     (departures, recorder.dropped, integral(&recorder.levels))
-}
-
-fn red(seed: u64) -> Red {
-    let config = RedConfig {
-        min_threshold: 1.0,
-        max_threshold: 4.0,
-        max_probability: 0.5,
-        weight: 0.2,
-        gentle: true,
-        adaptive: false,
-        rules: RedRules::Ns2,
-        packets_per_second: 1e6,
-        unit: RedUnit::Packets,
-        ecn: true,
-    };
-    Red::new(config, RandomStream::from_seed(seed))
 }
 
 proptest! {
@@ -153,12 +123,9 @@ proptest! {
         ),
         packets in 1_u64..20,
         bytes in prop::option::of(1000_u64..20_000),
-        extra: bool,
         bucket: bool,
-        seed: u64,
     ) {
-        let in_service = if extra { InServicePolicy::IsExtra } else { InServicePolicy::Counts };
-        let limits = BufferLimits { packets: Some(packets), bytes, in_service };
+        let limits = BufferLimits { packets: Some(packets), bytes };
         let mut now = 0;
         let arrivals: Arrivals = arrivals.into_iter().map(|(gap, bytes)| {
             now += gap;
@@ -170,11 +137,8 @@ proptest! {
         } else {
             AnyTransmitter::ConstantRate(rate())
         };
-        let fifo = run_fifo(FifoLink::new(limits, AdmitAll, transmitter()), &arrivals);
-        let tail: DropTail = Fifo::new(limits, AdmitAll);
+        let fifo = run_fifo(FifoLink::new(limits, transmitter()), &arrivals);
+        let tail: DropTail = DropTail::new(limits, AdmitAll);
         prop_assert_eq!(fifo, run_held(QueueingLink::new(tail, transmitter()), &arrivals));
-        let fifo = run_fifo(FifoLink::new(limits, red(seed), transmitter()), &arrivals);
-        let early: Fifo<u32, Red> = Fifo::new(limits, red(seed));
-        prop_assert_eq!(fifo, run_held(QueueingLink::new(early, transmitter()), &arrivals));
     }
 }

@@ -60,44 +60,25 @@ impl<M> LinkLossConfig<M> {
 /// State of the random loss of one link. Call [`LinkLossState::loses_packet_at`] at both positions.
 #[derive(Clone, Debug)]
 pub struct LinkLossState<D = RandomStream> {
-    process: LossProcess<D>,
+    model: LossModel,
     at: LossPlace,
+    draws: D,
+    bad: bool,
 }
 
 impl<D: RandomSource> LinkLossState<D> {
-    /// Creates the loss process of a link.
+    /// Creates the loss process of a link. Gilbert-Elliott starts in its stationary distribution.
     #[must_use]
     pub fn new(loss: LinkLossConfig, draws: D) -> Self {
-        Self { process: LossProcess::new(loss.model, draws), at: loss.at }
+        let mut process = Self { model: loss.model, at: loss.at, draws, bad: false };
+        process.restart_process();
+        process
     }
 
     /// Returns true if the packet that passes this position now is lost.
     #[inline]
     pub fn loses_packet_at(&mut self, at: LossPlace) -> bool {
-        self.at == at && self.process.loses_packet()
-    }
-
-    /// Restarts the process without resetting its random stream.
-    pub fn restart_process(&mut self) {
-        self.process.restart_process();
-    }
-}
-
-/// State of a loss model, with its random stream.
-#[derive(Clone, Debug)]
-pub struct LossProcess<D = RandomStream> {
-    model: LossModel,
-    draws: D,
-    bad: bool,
-}
-
-impl<D: RandomSource> LossProcess<D> {
-    /// Creates a loss process. Gilbert-Elliott starts in its stationary distribution.
-    #[must_use]
-    pub fn new(model: LossModel, draws: D) -> Self {
-        let mut process = Self { model, draws, bad: false };
-        process.restart_process();
-        process
+        self.at == at && self.loses_packet()
     }
 
     /// Restarts the process without resetting its random stream.
@@ -113,7 +94,7 @@ impl<D: RandomSource> LossProcess<D> {
     /// Returns true if the current packet is lost, and then makes the transition of
     /// Gilbert-Elliott.
     #[inline]
-    pub fn loses_packet(&mut self) -> bool {
+    fn loses_packet(&mut self) -> bool {
         match self.model {
             LossModel::Bernoulli(probability) => self.draws.draw_chance(probability),
             LossModel::GilbertElliott { to_bad, to_good, loss_good, loss_bad } => {
@@ -133,8 +114,12 @@ mod tests {
 
     const PACKETS: usize = 400_000;
 
+    fn process(model: LossModel, name: u64) -> LinkLossState {
+        LinkLossState::new(LinkLossConfig::before_queue(model), RandomStream::from_seed(name))
+    }
+
     fn losses(model: LossModel, name: u64) -> Vec<bool> {
-        let mut process = LossProcess::new(model, RandomStream::from_seed(name));
+        let mut process = process(model, name);
         (0..PACKETS).map(|_| process.loses_packet()).collect()
     }
 
@@ -195,9 +180,7 @@ mod tests {
     fn gilbert_elliott_starts_stationary() {
         let model =
             LossModel::GilbertElliott { to_bad: 0.1, to_good: 0.3, loss_good: 0.0, loss_bad: 0.8 };
-        let lost = (0..20_000)
-            .filter(|name| LossProcess::new(model, RandomStream::from_seed(*name)).loses_packet())
-            .count();
+        let lost = (0..20_000).filter(|name| process(model, *name).loses_packet()).count();
         assert!((lost as f64 / 20_000.0 - 0.2).abs() < 0.01, "{lost}");
     }
 

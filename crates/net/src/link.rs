@@ -6,15 +6,15 @@ use crate::pending::InTransit;
 use std::fmt;
 use std::marker::PhantomData;
 use std::num::NonZeroU64;
-use tcpcast_link::link::{FifoLink, Link as QueuedLink, OfferOutcome, QueueingLink};
+use tcpcast_link::link::{FifoLink, OfferOutcome, QueueingLink};
 use tcpcast_link::loss::{LinkLossState, LossPlace};
 use tcpcast_link::queue::{
-    AdmitAll, AnyQueue, BufferLimits, DropReason, QueueConfig, QueueDiscipline, QueueProbe,
+    AnyQueue, BufferLimits, DropReason, QueueConfig, QueueDiscipline, QueueProbe,
 };
 use tcpcast_link::random::RandomStream;
 use tcpcast_link::remark::EcnRemark;
 use tcpcast_link::transmit::{
-    AnyTransmitter, ConstantRate, Policer, TokenBucketConfig, Transmitter,
+    AnyTransmitter, ConstantRate, TokenBucket, TokenBucketConfig, Transmitter,
 };
 use tcpcast_link::{Ecn, NEVER, Nanos, Packet};
 
@@ -140,7 +140,7 @@ enum Server<T> {
 /// A link and its counters.
 #[derive(Debug)]
 pub struct Link<T> {
-    policer: Option<Policer>,
+    policer: Option<TokenBucket>,
     remark: Option<EcnRemark>,
     loss: Option<LinkLossState>,
     server: Server<T>,
@@ -295,7 +295,7 @@ impl<T: Copy> Link<T> {
             }
             // Departures that are known on arrival would not follow a change of the rate.
             (_, QueueConfig::DropTail, _) if !changes => {
-                let link = Box::new(FifoLink::new(limits, AdmitAll, transmitter));
+                let link = Box::new(FifoLink::new(limits, transmitter));
                 Server::Fifo { link, last_leaves: 0 }
             }
             _ => {
@@ -306,7 +306,7 @@ impl<T: Copy> Link<T> {
         let is_uneven =
             config.policer.is_some() || config.loss.is_some() || config.jitter.is_some() || changes;
         Self {
-            policer: config.policer.map(Policer::new),
+            policer: config.policer.map(TokenBucket::new),
             remark: config.remark,
             loss: config.loss,
             server,
@@ -343,7 +343,7 @@ impl<T: Copy> Link<T> {
             }
             Server::Uncounted(rate) if !is_computed => {
                 let rate = AnyTransmitter::ConstantRate(rate);
-                let link = Box::new(FifoLink::new(BufferLimits::default(), AdmitAll, rate));
+                let link = Box::new(FifoLink::new(BufferLimits::default(), rate));
                 Server::Fifo { link, last_leaves: 0 }
             }
             other => other,
@@ -364,8 +364,8 @@ impl<T: Copy> Link<T> {
             Server::Unlimited | Server::Uncounted(_) | Server::Shared(_) => 0,
             Server::Fifo { link, .. } => {
                 let probe = &mut FifoProbe { link: id, occupancy, observer, payload: PhantomData };
-                QueuedLink::<()>::advance_to(&mut **link, until, probe);
-                QueuedLink::<()>::held_backlog(&**link).packets
+                link.advance_to(until, probe);
+                link.held_backlog().packets
             }
             Server::Holding(link) => {
                 let leaves = link.next_departure();
@@ -374,7 +374,7 @@ impl<T: Copy> Link<T> {
                     let probe = &mut LinkProbe { link: id, dropped, occupancy, observer };
                     link.transmit_next_packet(probe);
                 }
-                link.held_backlog().packets
+                link.queue().held_backlog().packets
             }
         };
         self.occupancy.add_interval(held, until);
@@ -385,14 +385,14 @@ impl<T: Copy> Link<T> {
     /// Restarts the queue, the transmitter and the random loss of an idle link.
     pub(crate) fn restart(&mut self, now: Nanos) {
         if let Some(policer) = &mut self.policer {
-            policer.fill_bucket();
+            policer.reset_when_idle();
         }
         if let Some(loss) = &mut self.loss {
             loss.restart_process();
         }
         match &mut self.server {
             Server::Unlimited | Server::Uncounted(_) | Server::Shared(_) => (),
-            Server::Fifo { link, .. } => QueuedLink::<()>::reset_when_empty(&mut **link, now),
+            Server::Fifo { link, .. } => link.reset_when_empty(),
             Server::Holding(link) => link.reset_when_empty(now),
         }
     }
@@ -409,7 +409,7 @@ impl<T: Copy> Link<T> {
             Server::Unlimited | Server::Uncounted(_) | Server::Shared(_) => 0,
             Server::Fifo { link, .. } => link.sum_of_remaining_times(now),
             Server::Holding(link)
-                if link.held_backlog().packets == 0 || link.is_held_by_shaper() =>
+                if link.queue().held_backlog().packets == 0 || link.is_held_by_shaper() =>
             {
                 0
             }
@@ -428,7 +428,7 @@ impl<T: Copy> Link<T> {
     #[must_use]
     pub fn waiting_packets(&self) -> u64 {
         match &self.server {
-            Server::Holding(link) => link.waiting_backlog().packets,
+            Server::Holding(link) => link.queue().waiting_backlog().packets,
             _ => 0,
         }
     }
@@ -438,7 +438,7 @@ impl<T: Copy> Link<T> {
     pub fn varying_capacity_bytes_until(&self, until: Nanos) -> Option<u64> {
         match &self.server {
             Server::Unlimited | Server::Uncounted(_) | Server::Shared(_) => {
-                self.policer.as_ref().map(|policer| policer.capacity_bytes_until(until))
+                self.policer.as_ref().and_then(|policer| policer.capacity_bytes_until(until))
             }
             Server::Fifo { link, .. } => link.transmitter().capacity_bytes_until(until),
             Server::Holding(link) => link.transmitter().capacity_bytes_until(until),
@@ -538,15 +538,12 @@ impl<T: Copy> Link<T> {
                 let arriving = Packet::new((), flow, bytes).with_ecn(ecn);
                 let occupancy = &mut self.occupancy;
                 let probe = &mut FifoProbe { link: id, occupancy, observer, payload: PhantomData };
-                match link.offer(now, arriving, probe) {
-                    OfferOutcome::Departs { leaves, marked, .. } => {
-                        let begins = if self.varies { leaves } else { (*last_leaves).max(now) };
-                        *last_leaves = leaves;
-                        (leaves, begins - now, marked)
-                    }
-                    OfferOutcome::Dropped(reason) => return Entry::Dropped(drop_cause(reason)),
-                    OfferOutcome::Held { .. } => return Entry::Queued,
-                }
+                let Some(leaves) = link.offer(now, arriving, probe) else {
+                    return Entry::Dropped(DropCause::Full);
+                };
+                let begins = if self.varies { leaves } else { (*last_leaves).max(now) };
+                *last_leaves = leaves;
+                (leaves, begins - now, false)
             }
             Server::Holding(link) => {
                 let occupancy = &mut self.occupancy;
@@ -557,7 +554,7 @@ impl<T: Copy> Link<T> {
                     link.transmit_next_packet(probe);
                 }
                 run_expired_queue_timer(link, now);
-                let OfferOutcome::Departs { leaves, marked, .. } = link.offer(now, *packet, probe)
+                let OfferOutcome::Departs { leaves, marked } = link.offer(now, *packet, probe)
                 else {
                     return Entry::Queued;
                 };
@@ -571,7 +568,9 @@ impl<T: Copy> Link<T> {
     #[inline]
     pub(crate) fn next_departure(&self) -> Nanos {
         match &self.server {
-            Server::Holding(link) if link.waiting_backlog().packets > 0 => link.next_departure(),
+            Server::Holding(link) if link.queue().waiting_backlog().packets > 0 => {
+                link.next_departure()
+            }
             _ => NEVER,
         }
     }
@@ -658,7 +657,7 @@ fn run_expired_queue_timer<T: Copy, Q: QueueDiscipline<T>, X: Transmitter>(
     link: &mut QueueingLink<Q, X>,
     now: Nanos,
 ) {
-    if link.deadline() <= now {
-        link.on_deadline(now);
+    if link.queue().deadline() <= now {
+        link.queue_mut().on_deadline(now);
     }
 }

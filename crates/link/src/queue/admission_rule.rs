@@ -32,10 +32,6 @@ pub enum AdmitDecision {
 
 /// An admission rule.
 pub trait AdmissionRule {
-    /// Whether the rule needs [`AdmissionRule::on_dequeue`] or [`AdmissionRule::on_deadline`].
-    /// Rules without a deadline can be used with [`super::DepartureQueue`], which has no dequeue.
-    const NEEDS_DEQUEUE: bool;
-
     /// Decides about an arriving packet. Without room, the packet is dropped regardless of the
     /// result.
     fn admit<T>(
@@ -69,8 +65,6 @@ pub trait AdmissionRule {
 pub struct AdmitAll;
 
 impl AdmissionRule for AdmitAll {
-    const NEEDS_DEQUEUE: bool = false;
-
     #[inline]
     fn admit<T>(
         &mut self,

@@ -53,12 +53,8 @@ macro_rules! define_any_queue {
                 match self { $(Self::$kind(queue) => queue.next_release(),)* }
             }
 
-            fn waiting_backlog(&self) -> Backlog {
-                match self { $(Self::$kind(queue) => queue.waiting_backlog(),)* }
-            }
-
-            fn held_backlog(&self) -> Backlog {
-                match self { $(Self::$kind(queue) => queue.held_backlog(),)* }
+            fn occupancy(&self) -> &BufferOccupancy {
+                match self { $(Self::$kind(queue) => queue.occupancy(),)* }
             }
 
             fn deadline(&self) -> Nanos {

@@ -23,35 +23,24 @@ impl Backlog {
     }
 }
 
-/// Whether the packet in transmission counts towards the buffer limits.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum InServicePolicy {
-    /// The packet in transmission counts.
-    #[default]
-    Counts,
-    /// The packet in transmission does not count, as in ns-2 and the qdiscs of Linux.
-    IsExtra,
-}
-
-/// Limits of a buffer. A limit in packets and a limit in bytes may apply at the same time.
+/// Limits of a buffer, which include the packet in transmission. A limit in packets and a limit in
+/// bytes may apply at the same time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct BufferLimits {
     /// Maximum number of packets; `None` is unlimited.
     pub packets: Option<u64>,
     /// Maximum number of bytes; `None` is unlimited.
     pub bytes: Option<u64>,
-    /// Whether the packet in transmission counts.
-    pub in_service: InServicePolicy,
 }
 
 impl BufferLimits {
-    /// A limit in packets, including the packet in transmission.
+    /// A limit in packets.
     #[must_use]
     pub fn limit_packets(max: u64) -> Self {
         Self { packets: Some(max), ..Self::default() }
     }
 
-    /// A limit in bytes, including the packet in transmission.
+    /// A limit in bytes.
     #[must_use]
     pub fn limit_bytes(max: u64) -> Self {
         Self { bytes: Some(max), ..Self::default() }
@@ -63,7 +52,6 @@ impl BufferLimits {
 pub(crate) struct MaxBacklog {
     pub(crate) packets: u64,
     bytes: u64,
-    pub(crate) service_counts: bool,
 }
 
 impl MaxBacklog {
@@ -71,7 +59,6 @@ impl MaxBacklog {
         Self {
             packets: limits.packets.unwrap_or(u64::MAX),
             bytes: limits.bytes.unwrap_or(u64::MAX),
-            service_counts: limits.in_service == InServicePolicy::Counts,
         }
     }
 
@@ -90,15 +77,16 @@ impl MaxBacklog {
 
 /// Waiting packets, the packet in transmission, and the limits.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct BufferOccupancy {
-    pub max: MaxBacklog,
+pub struct BufferOccupancy {
+    pub(crate) max: MaxBacklog,
+    /// Packets that wait for transmission.
     pub waiting: Backlog,
     /// The packet in transmission: none or one.
     pub in_service: Backlog,
 }
 
 impl BufferOccupancy {
-    pub fn new(limits: BufferLimits) -> Self {
+    pub(crate) fn new(limits: BufferLimits) -> Self {
         Self {
             max: MaxBacklog::new(limits),
             waiting: Backlog::default(),
@@ -108,6 +96,7 @@ impl BufferOccupancy {
 
     /// Backlog, including the packet in transmission.
     #[inline]
+    #[must_use]
     pub fn held_backlog(&self) -> Backlog {
         Backlog {
             packets: self.waiting.packets + self.in_service.packets,
@@ -115,34 +104,28 @@ impl BufferOccupancy {
         }
     }
 
-    /// Backlog that counts towards the limits.
-    #[inline]
-    pub fn backlog_towards_limits(&self) -> Backlog {
-        if self.max.service_counts { self.held_backlog() } else { self.waiting }
-    }
-
     /// Whether another packet of `bytes` fits.
     #[inline]
-    pub fn has_room(&self, bytes: u32) -> bool {
-        self.max.has_room(self.backlog_towards_limits(), bytes)
+    pub(crate) fn has_room(&self, bytes: u32) -> bool {
+        self.max.has_room(self.held_backlog(), bytes)
     }
 
     /// Moves a waiting packet into transmission.
     #[inline]
-    pub fn move_to_transmission(&mut self, bytes: u32) {
+    pub(crate) fn move_to_transmission(&mut self, bytes: u32) {
         self.waiting.remove_packet(bytes);
         self.set_in_transmission(bytes);
     }
 
     /// Moves a packet into transmission that was already removed from `waiting`.
     #[inline]
-    pub fn set_in_transmission(&mut self, bytes: u32) {
+    pub(crate) fn set_in_transmission(&mut self, bytes: u32) {
         self.in_service = Backlog { packets: 1, bytes: u64::from(bytes) };
     }
 
     /// Records that the transmitter is idle.
     #[inline]
-    pub fn set_transmitter_idle(&mut self) {
+    pub(crate) fn set_transmitter_idle(&mut self) {
         self.in_service = Backlog::default();
     }
 }

@@ -23,7 +23,7 @@
 use super::cobalt::{Cobalt, CobaltConfig};
 use super::packet_list::{NO_INDEX, PacketList, PacketPool};
 use super::{
-    Backlog, BufferLimits, DropReason, EnqueueOutcome, QueueDiscipline, QueueProbe,
+    BufferLimits, DropReason, EnqueueOutcome, QueueDiscipline, QueueProbe,
     buffer_occupancy::BufferOccupancy,
 };
 use crate::packet::Packet;
@@ -576,11 +576,17 @@ impl<T: Copy> Cake<T> {
         }
     }
 
-    /// Removes the first packet of a queue.
-    fn take_first(&mut self, tin: usize, index: u32) -> Option<Packet<T>> {
+    /// Removes the packet of a queue that `take` removes from its list.
+    #[inline]
+    fn take_packet(
+        &mut self,
+        tin: usize,
+        index: u32,
+        take: impl FnOnce(&mut PacketPool<Packet<T>>, &mut PacketList) -> Option<Packet<T>>,
+    ) -> Option<Packet<T>> {
         let tin = &mut self.tins[tin];
         let queue = &mut tin.queues[index as usize];
-        let packet = self.pool.take_first(&mut queue.chain)?;
+        let packet = take(&mut self.pool, &mut queue.chain)?;
         queue.bytes -= u64::from(packet.bytes);
         tin.packets -= 1;
         self.memory -= memory_of(packet.bytes);
@@ -609,10 +615,10 @@ impl<T: Copy> Cake<T> {
 
     fn is_over_limit(&self) -> bool {
         let in_service = self.occupancy.in_service;
-        let counts = self.occupancy.max.service_counts && in_service.packets > 0;
-        let transmitted = if counts { memory_of(in_service.bytes as u32) } else { 0 };
+        let is_busy = in_service.packets > 0;
+        let transmitted = if is_busy { memory_of(in_service.bytes as u32) } else { 0 };
         self.memory + transmitted > self.max_memory
-            || !self.occupancy.max.is_within_limits(self.occupancy.backlog_towards_limits())
+            || !self.occupancy.max.is_within_limits(self.occupancy.held_backlog())
     }
 
     /// Drops the first packet of the longest queue.
@@ -627,7 +633,7 @@ impl<T: Copy> Cake<T> {
             }
         }
         let (_, number, index) = longest;
-        let Some(packet) = self.take_first(number, index) else { return };
+        let Some(packet) = self.take_packet(number, index, PacketPool::take_first) else { return };
         let tin = &mut self.tins[number];
         tin.queues[index as usize].control.on_overflow(now, &tin.control);
         if self.config.ingress {
@@ -645,8 +651,7 @@ impl<T: Copy> Cake<T> {
         index: u32,
         probe: &mut impl QueueProbe<T>,
     ) {
-        let tin = &mut self.tins[number];
-        let queue = &mut tin.queues[index as usize];
+        let queue = &self.tins[number].queues[index as usize];
         let Some(newest) = self.pool.last_packet(&queue.chain).copied() else { return };
         let (mut candidate, mut found) = (None, 0);
         let mut previous = None;
@@ -681,11 +686,8 @@ impl<T: Copy> Cake<T> {
             chosen = (is_adjacent && echo == probe.ecn_echo_of(&newest)).then_some(node);
         }
         let Some(node) = chosen else { return };
-        let packet = self.pool.take(&mut queue.chain, node);
-        queue.bytes -= u64::from(packet.bytes);
-        tin.packets -= 1;
-        self.memory -= memory_of(packet.bytes);
-        self.occupancy.waiting.remove_packet(packet.bytes);
+        let take = |pool: &mut PacketPool<_>, list: &mut PacketList| pool.take(list, node);
+        let Some(packet) = self.take_packet(number, index, take) else { return };
         if self.config.ingress {
             self.advance_shaper(now, number, packet.bytes, true);
         }
@@ -796,20 +798,18 @@ impl<T: Copy> QueueDiscipline<T> for Cake<T> {
                 let tin = &mut self.tins[number];
                 let Some((list, index)) = tin.next_queue(is_first_turn) else { break };
                 is_first_turn = false;
-                let queue = &mut tin.queues[index as usize];
-                if queue.deficit <= 0 {
+                if tin.queues[index as usize].deficit <= 0 {
                     let dither = (self.draws.next_bits() >> 48) as u32;
                     tin.end_turn(list, index, dither);
                     continue;
                 }
-                let Some(mut packet) = self.pool.take_first(&mut queue.chain) else {
-                    tin.retire(now, list, index);
+                let Some(mut packet) = self.take_packet(number, index, PacketPool::take_first)
+                else {
+                    self.tins[number].retire(now, list, index);
                     break;
                 };
-                queue.bytes -= u64::from(packet.bytes);
-                tin.packets -= 1;
-                self.memory -= memory_of(packet.bytes);
-                self.occupancy.waiting.remove_packet(packet.bytes);
+                let tin = &mut self.tins[number];
+                let queue = &mut tin.queues[index as usize];
                 let bulk = if self.config.ingress { u64::from(tin.bulk) } else { 0 };
                 let must_drop =
                     queue.control.must_drop(now, &tin.control, &mut packet, bulk, &mut self.draws);
@@ -838,12 +838,8 @@ impl<T: Copy> QueueDiscipline<T> for Cake<T> {
         }
     }
 
-    fn waiting_backlog(&self) -> Backlog {
-        self.occupancy.waiting
-    }
-
-    fn held_backlog(&self) -> Backlog {
-        self.occupancy.held_backlog()
+    fn occupancy(&self) -> &BufferOccupancy {
+        &self.occupancy
     }
 
     fn reset_when_empty(&mut self, now: Nanos) {

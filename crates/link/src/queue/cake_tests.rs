@@ -1,7 +1,7 @@
 //! Tests of CAKE with traces of packets, and beside a link.
 
 use super::*;
-use crate::link::{Link, OfferOutcome, QueueingLink};
+use crate::link::{OfferOutcome, QueueingLink};
 use crate::packet::Ecn;
 use crate::transmit::ConstantRate;
 use proptest::prelude::*;

@@ -14,7 +14,7 @@
 //! ```
 
 use super::{
-    Backlog, BufferLimits, DropReason, EnqueueOutcome, QueueDiscipline, QueueProbe,
+    BufferLimits, DropReason, EnqueueOutcome, QueueDiscipline, QueueProbe,
     buffer_occupancy::BufferOccupancy,
 };
 use crate::packet::{Ecn, Packet};
@@ -327,12 +327,8 @@ impl<T: Copy> QueueDiscipline<T> for Codel<T> {
         packet
     }
 
-    fn waiting_backlog(&self) -> Backlog {
-        self.line.occupancy.waiting
-    }
-
-    fn held_backlog(&self) -> Backlog {
-        self.line.occupancy.held_backlog()
+    fn occupancy(&self) -> &BufferOccupancy {
+        &self.line.occupancy
     }
 
     fn reset_when_empty(&mut self, _now: Nanos) {

@@ -3,23 +3,21 @@
 //! In deficit round robin (Shreedhar and Varghese 1995), each turn of a flow adds a quantum of
 //! bytes to its deficit counter. The unused deficit is kept for the next turn while the flow is
 //! backlogged. A quantum of one packet gives packet-by-packet round robin (Nagle's fair queueing).
-//! A flow with weight 0.5 is charged twice for each byte.
 //!
 //! A flow has a queue until its last packet has left the link. New flows join at the end of the
 //! round. The flow in service returns to the end of the round after its turn, behind flows that
 //! joined meanwhile. A flow whose only packet is evicted leaves the round.
 
 use super::buffer_occupancy::{BufferOccupancy, MaxBacklog};
-use super::flow_table::{FlowTable, ListedFlow};
-use super::longest_queue::{ListLinks, LongestQueue, TieBreakRule};
-use super::packet_list::{NO_INDEX, PacketList, PacketPool};
+use super::flow_table::{DrrFlow, FlowTable};
+use super::longest_queue::{LongestQueue, TieBreakRule};
+use super::packet_list::{NO_INDEX, PacketPool};
 use super::{Backlog, BufferLimits, DropReason, EnqueueOutcome, QueueDiscipline, QueueProbe};
 use crate::packet::Packet;
 use crate::random::{RandomSource, RandomStream};
 use crate::time::Nanos;
 use serde::Deserialize;
 use std::num::NonZeroU32;
-use std::ops::Range;
 
 /// Assignment of buffer space to flows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
@@ -98,71 +96,12 @@ enum DropVictim {
     Of(u32),
 }
 
-/// A flow with a queue.
-#[derive(Clone, Copy, Debug)]
-struct DrrFlow {
-    /// Flow number of the packets.
-    number: u32,
-    /// Next flow in the round.
-    next: u32,
-    /// Waiting packets.
-    chain: PacketList,
-    bytes: u64,
-    /// Deficit counter: bytes that the flow may still send in this turn.
-    deficit: i64,
-    /// Charge per byte: 1/weight.
-    cost: f64,
-    links: ListLinks,
-}
-
-impl DrrFlow {
-    fn new(number: u32, weight: f64) -> Self {
-        Self {
-            number,
-            next: NO_INDEX,
-            chain: PacketList::EMPTY,
-            bytes: 0,
-            deficit: 0,
-            cost: 1.0 / weight,
-            links: ListLinks::UNLINKED,
-        }
-    }
-
-    /// Deficit used by a packet.
-    #[inline]
-    fn deficit_used_by_packet(&self, bytes: u32) -> i64 {
-        if self.cost == 1.0 {
-            i64::from(bytes)
-        } else {
-            libm::round(f64::from(bytes) * self.cost) as i64
-        }
-    }
-}
-
-impl ListedFlow for DrrFlow {
-    #[inline]
-    fn flow_number(&self) -> u32 {
-        self.number
-    }
-
-    #[inline]
-    fn next_in_list(&mut self) -> &mut u32 {
-        &mut self.next
-    }
-
-    #[inline]
-    fn length_list_links(&mut self) -> &mut ListLinks {
-        &mut self.links
-    }
-}
-
 /// Deficit round robin.
 #[derive(Clone, Debug)]
 pub struct Drr<T = u32, D = RandomStream> {
     config: DrrConfig,
-    weights: Vec<(Range<u32>, f64)>,
     pool: PacketPool<Packet<T>>,
-    flows: FlowTable<DrrFlow>,
+    flows: FlowTable,
     longest: LongestQueue<D>,
     occupancy: BufferOccupancy,
     /// First and last flow of the round and their number, excluding the flow in service.
@@ -181,7 +120,6 @@ impl<T: Copy, D: RandomSource> Drr<T, D> {
     pub fn new(limits: BufferLimits, config: DrrConfig, draws: D) -> Self {
         Self {
             config,
-            weights: Vec::new(),
             pool: PacketPool::default(),
             flows: FlowTable::default(),
             longest: LongestQueue::new(config.ties, draws),
@@ -194,17 +132,6 @@ impl<T: Copy, D: RandomSource> Drr<T, D> {
         }
     }
 
-    /// Sets the weight of a range of flow numbers; the default is 1. A new weight applies from the
-    /// next busy period of a flow. If ranges overlap, the first one applies. Weights that are not
-    /// positive are ignored.
-    #[must_use]
-    pub fn with_weight(mut self, flows: Range<u32>, weight: f64) -> Self {
-        if weight > 0.0 {
-            self.weights.push((flows, weight));
-        }
-        self
-    }
-
     /// Weight of the flow of a packet, which is the first one of a busy period of this flow.
     fn weight_of_flow(&self, Packet { flow: number, bytes, .. }: Packet<T>) -> f64 {
         if let Some(HeavyFlows { first, last, charge }) = self.config.heavy {
@@ -212,8 +139,7 @@ impl<T: Copy, D: RandomSource> Drr<T, D> {
                 return f64::from(bytes) / f64::from(charge);
             }
         }
-        let entry = self.weights.iter().find(|(range, _)| range.contains(&number));
-        entry.map_or(1.0, |(_, weight)| *weight)
+        1.0
     }
 
     fn evicts_queued(&self) -> bool {
@@ -243,14 +169,14 @@ impl<T: Copy, D: RandomSource> Drr<T, D> {
     /// Occupied part of the buffer used by a flow.
     fn occupied_buffer(&self, flow: u32) -> Backlog {
         if self.config.buffers == BufferAssignment::Shared {
-            return self.occupancy.backlog_towards_limits();
+            return self.occupancy.held_backlog();
         }
         if flow == NO_INDEX {
             return Backlog::default();
         }
         let DrrFlow { chain, bytes, .. } = self.flows.flow_at(flow);
         let mut counted = Backlog { packets: u64::from(chain.len), bytes: *bytes };
-        if flow == self.served && self.occupancy.max.service_counts {
+        if flow == self.served {
             counted.packets += self.occupancy.in_service.packets;
             counted.bytes += self.occupancy.in_service.bytes;
         }
@@ -260,8 +186,7 @@ impl<T: Copy, D: RandomSource> Drr<T, D> {
     /// Selects the packet to drop for an arriving packet of `flow`, which is not in its queue yet.
     fn select_victim(&mut self, flow: u32, bytes: u32) -> DropVictim {
         let BufferOccupancy { max, in_service, .. } = self.occupancy;
-        let not_evictable = if max.service_counts { in_service } else { Backlog::default() };
-        if !self.evicts_queued() || !max.has_room(not_evictable, bytes) {
+        if !self.evicts_queued() || !max.has_room(in_service, bytes) {
             return DropVictim::Arriving;
         }
         let len = if flow == NO_INDEX { 0 } else { self.flows.flow_at(flow).chain.len };
@@ -458,7 +383,7 @@ impl<T: Copy, D: RandomSource> QueueDiscipline<T> for Drr<T, D> {
             }
             // A long packet may need the space of several short packets.
             let heads_count = self.config.head_of_line == HeadOfLine::InBuffer;
-            let backlog = self.occupancy.backlog_towards_limits();
+            let backlog = self.occupancy.held_backlog();
             if !heads_count || self.buffer_limits().is_within_limits(backlog) {
                 return EnqueueOutcome::Accepted;
             }
@@ -484,12 +409,8 @@ impl<T: Copy, D: RandomSource> QueueDiscipline<T> for Drr<T, D> {
         Some(packet)
     }
 
-    fn waiting_backlog(&self) -> Backlog {
-        self.occupancy.waiting
-    }
-
-    fn held_backlog(&self) -> Backlog {
-        self.occupancy.held_backlog()
+    fn occupancy(&self) -> &BufferOccupancy {
+        &self.occupancy
     }
 
     fn reset_when_empty(&mut self, _now: Nanos) {}

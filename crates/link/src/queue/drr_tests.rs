@@ -1,7 +1,6 @@
 //! Tests of deficit round robin with traces of packets.
 
 use super::*;
-use crate::queue::InServicePolicy;
 use proptest::prelude::*;
 
 const QUANTUM: NonZeroU32 = NonZeroU32::new(1500).unwrap();
@@ -149,22 +148,22 @@ fn drr_1995_turn_adds_exactly_one_quantum() {
 }
 
 #[test]
-fn weight_determines_share_of_rate() {
-    let weighted =
-        queue(BufferLimits::default(), config(DropPolicy::Arriving)).with_weight(7..9, 0.25);
-    let mut trace = Trace::new(weighted);
+fn charge_determines_share_of_rate() {
+    let heavy = Some(HeavyFlows { first: 7, last: 8, charge: 6000 });
+    let config = DrrConfig { heavy, ..config(DropPolicy::Arriving) };
+    let mut trace = Trace::new(queue(BufferLimits::default(), config));
     (0..400).for_each(|packet| {
         trace.offer(if packet % 2 == 0 { 1 } else { 7 }, 1500);
     });
-    let heavy = (0..200).filter(|_| trace.serve() == Some(1)).count();
-    assert!((159..=161).contains(&heavy), "{heavy}");
+    let light = (0..200).filter(|_| trace.serve() == Some(1)).count();
+    assert!((159..=161).contains(&light), "{light}");
 }
 
 #[test]
 fn rounds_without_sufficient_deficit_are_skipped() {
-    let weighted =
-        queue(BufferLimits::default(), config(DropPolicy::Arriving)).with_weight(0..9, 1e-12);
-    let mut trace = Trace::new(weighted);
+    let heavy = Some(HeavyFlows { first: 0, last: 8, charge: u32::MAX });
+    let config = DrrConfig { heavy, ..config(DropPolicy::Arriving) };
+    let mut trace = Trace::new(queue(BufferLimits::default(), config));
     for flow in [1, 1, 2, 2] {
         trace.offer(flow, 1500);
     }
@@ -173,8 +172,7 @@ fn rounds_without_sufficient_deficit_are_skipped() {
 
 #[test]
 fn full_shared_buffer_drops_by_policy() {
-    let limits =
-        BufferLimits { in_service: InServicePolicy::IsExtra, ..BufferLimits::limit_packets(4) };
+    let limits = BufferLimits::limit_packets(4);
     for (drop, lost) in
         [(DropPolicy::Arriving, 4), (DropPolicy::LongestTail, 2), (DropPolicy::LongestHead, 0)]
     {

@@ -17,7 +17,7 @@
 //! L packets are dropped with `p^2` as well; the others are marked.
 
 use super::{
-    Backlog, BufferLimits, DropReason, EnqueueOutcome, QueueDiscipline, QueueProbe,
+    BufferLimits, DropReason, EnqueueOutcome, QueueDiscipline, QueueProbe,
     buffer_occupancy::BufferOccupancy,
 };
 use crate::packet::{Ecn, Packet};
@@ -284,12 +284,8 @@ impl<T: Copy, D: RandomSource> QueueDiscipline<T> for DualPi2<T, D> {
         None
     }
 
-    fn waiting_backlog(&self) -> Backlog {
-        self.occupancy.waiting
-    }
-
-    fn held_backlog(&self) -> Backlog {
-        self.occupancy.held_backlog()
+    fn occupancy(&self) -> &BufferOccupancy {
+        &self.occupancy
     }
 
     fn deadline(&self) -> Nanos {

@@ -13,7 +13,7 @@
 //! ```
 //!
 //! If a limit is exceeded, the queue with the most bytes loses half of its bytes at the head, up to
-//! `batch` packets.
+//! 64 packets.
 
 use super::codel::{CodelQueueAccess, CodelState};
 use super::packet_list::{NO_INDEX, PacketList, PacketPool};
@@ -37,27 +37,21 @@ pub struct FqCodelConfig {
     pub queues: NonZeroU32,
     /// Quantum per turn in bytes.
     pub quantum_bytes: NonZeroU32,
-    /// Maximum number of packets that the longest queue loses per overflow.
-    #[serde(skip, default = "default_drop_batch")]
-    pub batch: NonZeroU32,
     /// Seed of the hash, so that different flows collide in different runs.
     #[serde(skip)]
     pub perturbation: u64,
 }
 
-/// 64 packets, as in Linux.
-fn default_drop_batch() -> NonZeroU32 {
-    NonZeroU32::MIN.saturating_add(63)
-}
+/// Maximum number of packets that the longest queue loses per overflow, as in Linux.
+const DROP_BATCH: u64 = 64;
 
 impl Default for FqCodelConfig {
-    /// RFC 8290, section 5.2: 1024 queues, a quantum of 1514 bytes, batches of 64 packets, and ECN.
+    /// RFC 8290, section 5.2: 1024 queues, a quantum of 1514 bytes, and ECN.
     fn default() -> Self {
         Self {
             codel: CodelConfig { ecn: true, ..CodelConfig::default() },
             queues: NonZeroU32::MIN.saturating_add(1023),
             quantum_bytes: NonZeroU32::MIN.saturating_add(1513),
-            batch: default_drop_batch(),
             perturbation: 0,
         }
     }
@@ -220,9 +214,7 @@ impl<T: Copy> FqCodel<T> {
             dropped.add_packet(packet.bytes);
             self.occupancy.waiting.remove_packet(packet.bytes);
             probe.on_drop(now, &packet, DropReason::Full);
-            if dropped.packets >= u64::from(self.config.batch.get())
-                || dropped.bytes >= max_bytes / 2
-            {
+            if dropped.packets >= DROP_BATCH || dropped.bytes >= max_bytes / 2 {
                 break;
             }
         }
@@ -232,7 +224,7 @@ impl<T: Copy> FqCodel<T> {
     }
 
     fn is_over_limit(&self) -> bool {
-        !self.occupancy.max.is_within_limits(self.occupancy.backlog_towards_limits())
+        !self.occupancy.max.is_within_limits(self.occupancy.held_backlog())
     }
 }
 
@@ -312,12 +304,8 @@ impl<T: Copy> QueueDiscipline<T> for FqCodel<T> {
         }
     }
 
-    fn waiting_backlog(&self) -> Backlog {
-        self.occupancy.waiting
-    }
-
-    fn held_backlog(&self) -> Backlog {
-        self.occupancy.held_backlog()
+    fn occupancy(&self) -> &BufferOccupancy {
+        &self.occupancy
     }
 
     fn reset_when_empty(&mut self, _now: Nanos) {

@@ -2,7 +2,7 @@
 //! its sender detects the loss earlier.
 
 use super::{
-    Backlog, BufferLimits, DropReason, EnqueueOutcome, QueueDiscipline, QueueProbe,
+    BufferLimits, DropReason, EnqueueOutcome, QueueDiscipline, QueueProbe,
     buffer_occupancy::BufferOccupancy,
 };
 use crate::packet::Packet;
@@ -34,9 +34,8 @@ impl<T: Copy> QueueDiscipline<T> for HeadDrop<T> {
     ) -> EnqueueOutcome {
         let packet = packet.with_arrival_time(now);
         let BufferOccupancy { max, in_service, .. } = self.occupancy;
-        let not_evictable = if max.service_counts { in_service } else { Backlog::default() };
         // Evicting packets cannot make room if the packet does not fit even into an empty queue.
-        if !max.has_room(not_evictable, packet.bytes) {
+        if !max.has_room(in_service, packet.bytes) {
             probe.on_drop(now, &packet, DropReason::Full);
             return EnqueueOutcome::Dropped(DropReason::Full);
         }
@@ -60,12 +59,8 @@ impl<T: Copy> QueueDiscipline<T> for HeadDrop<T> {
         packet
     }
 
-    fn waiting_backlog(&self) -> Backlog {
-        self.occupancy.waiting
-    }
-
-    fn held_backlog(&self) -> Backlog {
-        self.occupancy.held_backlog()
+    fn occupancy(&self) -> &BufferOccupancy {
+        &self.occupancy
     }
 
     fn reset_when_empty(&mut self, _now: Nanos) {}

@@ -3,7 +3,7 @@
 //! There is one list of flows per queue length. A length changes by one packet at a time, so the
 //! longest queue is known without a search, for any number of flows and ties.
 
-use super::flow_table::ListedFlow;
+use super::flow_table::DrrFlow;
 use super::packet_list::NO_INDEX;
 use crate::random::RandomSource;
 use serde::Deserialize;
@@ -25,7 +25,7 @@ pub enum TieBreakRule {
 
 /// Links of a flow in the list of flows with equal queue lengths.
 #[derive(Clone, Copy, Debug)]
-pub struct ListLinks {
+pub(super) struct ListLinks {
     /// The preceding flow for [`LatestTieBreak`], or the index in the list for [`RandomTieBreak`].
     before: u32,
     after: u32,
@@ -38,7 +38,7 @@ impl ListLinks {
 
 /// Flows by queue length.
 #[derive(Clone, Debug)]
-pub enum LongestQueue<D> {
+pub(super) enum LongestQueue<D> {
     /// Ties are broken in favour of the queue that reached its length last.
     Latest(LatestTieBreak),
     /// Ties are broken at random.
@@ -46,17 +46,10 @@ pub enum LongestQueue<D> {
 }
 
 impl<D: RandomSource> LongestQueue<D> {
-    /// Creates an empty structure for [`TieBreakRule::Latest`].
-    #[must_use]
-    pub fn with_latest_tie_break() -> Self {
-        Self::Latest(LatestTieBreak::default())
-    }
-
     /// Creates an empty structure; `draws` is used for random ties.
-    #[must_use]
     pub fn new(ties: TieBreakRule, draws: D) -> Self {
         match ties {
-            TieBreakRule::Latest => Self::with_latest_tie_break(),
+            TieBreakRule::Latest => Self::Latest(LatestTieBreak::default()),
             TieBreakRule::Random | TieBreakRule::RandomOthers => Self::RandomTie(RandomTieBreak {
                 of_length: Vec::new(),
                 max_len: 0,
@@ -78,7 +71,7 @@ impl<D: RandomSource> LongestQueue<D> {
 
     /// Records that the queue of `flow` has grown by one packet to length `to`.
     #[inline]
-    pub fn on_queue_grown(&mut self, flows: &mut [impl ListedFlow], flow: u32, to: u32) {
+    pub fn on_queue_grown(&mut self, flows: &mut [DrrFlow], flow: u32, to: u32) {
         match self {
             Self::Latest(latest) => latest.on_queue_grown(flows, flow, to),
             Self::RandomTie(random) => random.on_queue_grown(flows, flow, to),
@@ -87,7 +80,7 @@ impl<D: RandomSource> LongestQueue<D> {
 
     /// Records that the queue of `flow` has shrunk by one packet to length `to`.
     #[inline]
-    pub fn on_queue_shrunk(&mut self, flows: &mut [impl ListedFlow], flow: u32, to: u32) {
+    pub fn on_queue_shrunk(&mut self, flows: &mut [DrrFlow], flow: u32, to: u32) {
         match self {
             Self::Latest(latest) => latest.on_queue_shrunk(flows, flow, to),
             Self::RandomTie(random) => random.on_queue_shrunk(flows, flow, to),
@@ -97,15 +90,15 @@ impl<D: RandomSource> LongestQueue<D> {
 
 /// One list of flows per queue length.
 trait LengthLists {
-    fn leave_list(&mut self, flows: &mut [impl ListedFlow], flow: u32, len: u32);
-    fn join_list(&mut self, flows: &mut [impl ListedFlow], flow: u32, len: u32);
+    fn leave_list(&mut self, flows: &mut [DrrFlow], flow: u32, len: u32);
+    fn join_list(&mut self, flows: &mut [DrrFlow], flow: u32, len: u32);
     /// Whether no queue has length `len`, which must have occurred before.
     fn has_no_queue_of_length(&self, len: u32) -> bool;
     /// Length of the longest queue.
     fn max_len(&mut self) -> &mut u32;
 
     #[inline]
-    fn on_queue_grown(&mut self, flows: &mut [impl ListedFlow], flow: u32, to: u32) {
+    fn on_queue_grown(&mut self, flows: &mut [DrrFlow], flow: u32, to: u32) {
         if to > 1 {
             self.leave_list(flows, flow, to - 1);
         }
@@ -114,7 +107,7 @@ trait LengthLists {
     }
 
     #[inline]
-    fn on_queue_shrunk(&mut self, flows: &mut [impl ListedFlow], flow: u32, to: u32) {
+    fn on_queue_shrunk(&mut self, flows: &mut [DrrFlow], flow: u32, to: u32) {
         self.leave_list(flows, flow, to + 1);
         if to > 0 {
             self.join_list(flows, flow, to);
@@ -127,7 +120,7 @@ trait LengthLists {
 
 /// Linked lists through the flows, most recent flow first.
 #[derive(Clone, Debug, Default)]
-pub struct LatestTieBreak {
+pub(super) struct LatestTieBreak {
     /// Flow that reached each length last.
     latest: Vec<u32>,
     max_len: u32,
@@ -141,27 +134,27 @@ impl LatestTieBreak {
 
 impl LengthLists for LatestTieBreak {
     #[inline]
-    fn leave_list(&mut self, flows: &mut [impl ListedFlow], flow: u32, len: u32) {
-        let ListLinks { before, after } = *flows[flow as usize].length_list_links();
+    fn leave_list(&mut self, flows: &mut [DrrFlow], flow: u32, len: u32) {
+        let ListLinks { before, after } = flows[flow as usize].links;
         if before == NO_INDEX {
             self.latest[len as usize] = after;
         } else {
-            flows[before as usize].length_list_links().after = after;
+            flows[before as usize].links.after = after;
         }
         if after != NO_INDEX {
-            flows[after as usize].length_list_links().before = before;
+            flows[after as usize].links.before = before;
         }
     }
 
     #[inline]
-    fn join_list(&mut self, flows: &mut [impl ListedFlow], flow: u32, len: u32) {
+    fn join_list(&mut self, flows: &mut [DrrFlow], flow: u32, len: u32) {
         if len as usize >= self.latest.len() {
             self.latest.resize(len as usize + 1, NO_INDEX);
         }
         let after = std::mem::replace(&mut self.latest[len as usize], flow);
-        *flows[flow as usize].length_list_links() = ListLinks { before: NO_INDEX, after };
+        flows[flow as usize].links = ListLinks { before: NO_INDEX, after };
         if after != NO_INDEX {
-            flows[after as usize].length_list_links().before = flow;
+            flows[after as usize].links.before = flow;
         }
     }
 
@@ -178,7 +171,7 @@ impl LengthLists for LatestTieBreak {
 
 /// Unordered lists as vectors; removal moves the last flow into the gap.
 #[derive(Clone, Debug)]
-pub struct RandomTieBreak<D> {
+pub(super) struct RandomTieBreak<D> {
     of_length: Vec<Vec<u32>>,
     max_len: u32,
     /// Whether the queue of the arriving packet takes part in random ties.
@@ -201,22 +194,22 @@ impl<D: RandomSource> RandomTieBreak<D> {
 
 impl<D> LengthLists for RandomTieBreak<D> {
     #[inline]
-    fn leave_list(&mut self, flows: &mut [impl ListedFlow], flow: u32, len: u32) {
-        let links = *flows[flow as usize].length_list_links();
+    fn leave_list(&mut self, flows: &mut [DrrFlow], flow: u32, len: u32) {
+        let links = flows[flow as usize].links;
         let flows_of_len = &mut self.of_length[len as usize];
         flows_of_len.swap_remove(links.before as usize);
         if let Some(moved) = flows_of_len.get(links.before as usize) {
-            *flows[*moved as usize].length_list_links() = links;
+            flows[*moved as usize].links = links;
         }
     }
 
     #[inline]
-    fn join_list(&mut self, flows: &mut [impl ListedFlow], flow: u32, len: u32) {
+    fn join_list(&mut self, flows: &mut [DrrFlow], flow: u32, len: u32) {
         if len as usize >= self.of_length.len() {
             self.of_length.resize_with(len as usize + 1, Vec::new);
         }
         let flows_of_len = &mut self.of_length[len as usize];
-        *flows[flow as usize].length_list_links() =
+        flows[flow as usize].links =
             ListLinks { before: flows_of_len.len() as u32, after: NO_INDEX };
         flows_of_len.push(flow);
     }
@@ -238,27 +231,12 @@ mod tests {
     use crate::random::RandomStream;
     use proptest::prelude::*;
 
-    #[derive(Clone, Copy)]
-    struct Flow(ListLinks);
-
-    impl ListedFlow for Flow {
-        fn flow_number(&self) -> u32 {
-            0
-        }
-        fn next_in_list(&mut self) -> &mut u32 {
-            unimplemented!("the tests do not use rounds")
-        }
-        fn length_list_links(&mut self) -> &mut ListLinks {
-            &mut self.0
-        }
-    }
-
     fn longest(ties: TieBreakRule) -> LongestQueue<RandomStream> {
         LongestQueue::new(ties, RandomStream::from_seed(1))
     }
 
-    fn none() -> [Flow; 8] {
-        [Flow(ListLinks::UNLINKED); 8]
+    fn none() -> [DrrFlow; 8] {
+        [DrrFlow::new(0, 1.0); 8]
     }
 
     proptest! {

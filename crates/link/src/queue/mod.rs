@@ -6,7 +6,6 @@ mod buffer_occupancy;
 mod cake;
 mod cobalt;
 mod codel;
-mod departure_queue;
 mod drr;
 mod dualpi2;
 mod fifo;
@@ -19,20 +18,19 @@ mod pie;
 mod red;
 
 pub use admission_rule::{AdmissionRule, AdmitAll, AdmitDecision, ArrivalContext};
-pub use buffer_occupancy::{Backlog, BufferLimits, InServicePolicy};
+pub(crate) use buffer_occupancy::MaxBacklog;
+pub use buffer_occupancy::{Backlog, BufferLimits, BufferOccupancy};
 pub use cake::{AckFilter, Cake, CakeConfig, CellFraming, Isolation, Tins};
 pub use codel::{Codel, CodelConfig, CodelRules};
-pub use departure_queue::{Departure, DepartureQueue};
 pub use drr::{BufferAssignment, DropPolicy, Drr, DrrConfig, HeadOfLine, HeavyFlows};
 pub use dualpi2::{DualPi2, DualPi2Config};
 pub use fifo::{DropTail, Fifo};
-pub use flow_table::{FlowTable, ListedFlow};
 pub use fq_codel::{FqCodel, FqCodelConfig};
 pub use head_drop::HeadDrop;
-pub use longest_queue::{ListLinks, LongestQueue, TieBreakRule};
+pub use longest_queue::TieBreakRule;
 pub use packet_list::{NO_INDEX, PacketList, PacketPool};
 pub use pie::{Pie, PieConfig, PieRules};
-pub use red::{Red, RedConfig, RedRules, RedUnit};
+pub use red::{Red, RedConfig, RedRules};
 
 use crate::packet::Packet;
 use crate::random::RandomStream;
@@ -158,11 +156,20 @@ pub trait QueueDiscipline<T> {
         NEVER
     }
 
+    /// Occupancy of the buffer.
+    fn occupancy(&self) -> &BufferOccupancy;
+
     /// Backlog, excluding the packet in transmission.
-    fn waiting_backlog(&self) -> Backlog;
+    #[inline]
+    fn waiting_backlog(&self) -> Backlog {
+        self.occupancy().waiting
+    }
 
     /// Backlog, including the packet in transmission.
-    fn held_backlog(&self) -> Backlog;
+    #[inline]
+    fn held_backlog(&self) -> Backlog {
+        self.occupancy().held_backlog()
+    }
 
     /// Time at which [`QueueDiscipline::on_deadline`] must be called; [`NEVER`] if there is no
     /// timer.

@@ -95,36 +95,19 @@ impl<P: Copy> PacketPool<P> {
     /// Removes the first packet.
     #[inline]
     pub fn take_first(&mut self, chain: &mut PacketList) -> Option<P> {
-        let index = chain.first;
-        let PacketNode { packet, after, .. } = *self.nodes.get(index as usize)?;
-        chain.first = after;
-        if after == NO_INDEX {
-            chain.last = NO_INDEX;
-        } else {
-            self.nodes[after as usize].before = NO_INDEX;
-        }
-        self.release_node(chain, index);
-        Some(packet)
+        self.take(chain, chain.first)
     }
 
     /// Removes the last packet.
     #[inline]
     pub fn take_last(&mut self, chain: &mut PacketList) -> Option<P> {
-        let index = chain.last;
-        let PacketNode { packet, before, .. } = *self.nodes.get(index as usize)?;
-        chain.last = before;
-        if before == NO_INDEX {
-            chain.first = NO_INDEX;
-        } else {
-            self.nodes[before as usize].after = NO_INDEX;
-        }
-        self.release_node(chain, index);
-        Some(packet)
+        self.take(chain, chain.last)
     }
 
     /// Removes the packet at an index that [`PacketPool::indexed_packets`] returned.
-    pub fn take(&mut self, chain: &mut PacketList, index: u32) -> P {
-        let PacketNode { packet, before, after } = self.nodes[index as usize];
+    #[inline]
+    pub fn take(&mut self, chain: &mut PacketList, index: u32) -> Option<P> {
+        let PacketNode { packet, before, after } = *self.nodes.get(index as usize)?;
         match self.nodes.get_mut(before as usize) {
             Some(node) => node.after = after,
             None => chain.first = after,
@@ -133,15 +116,10 @@ impl<P: Copy> PacketPool<P> {
             Some(node) => node.before = before,
             None => chain.last = before,
         }
-        self.release_node(chain, index);
-        packet
-    }
-
-    #[inline]
-    fn release_node(&mut self, chain: &mut PacketList, node: u32) {
-        self.nodes[node as usize].after = self.free;
-        self.free = node;
+        self.nodes[index as usize].after = self.free;
+        self.free = index;
         chain.len -= 1;
+        Some(packet)
     }
 }
 
@@ -174,7 +152,7 @@ mod tests {
                     4 if !queue.is_empty() => {
                         let middle = queue.len() / 2;
                         let index = pool.indexed_packets(chain).nth(middle).map(|(index, _)| index);
-                        (index.map(|index| pool.take(chain, index)), queue.remove(middle))
+                        (index.and_then(|index| pool.take(chain, index)), queue.remove(middle))
                     }
                     _ => (pool.take_last(chain), queue.pop_back()),
                 };

@@ -54,9 +54,6 @@ pub struct PieConfig {
     pub beta: f64,
     /// Length of a full-sized packet in bytes; the backlog must reach two of these for early drops.
     pub mtu_bytes: u32,
-    /// Whether the drop probability is proportional to the packet length.
-    #[serde(skip)]
-    pub byte_mode: bool,
     /// Maximum probability at which ECN-capable packets are marked instead of dropped; `None`
     /// disables ECN.
     pub ecn_below: Option<f64>,
@@ -74,7 +71,6 @@ impl Default for PieConfig {
             alpha: 0.125,
             beta: 1.25,
             mtu_bytes: 1500,
-            byte_mode: false,
             ecn_below: None,
             rules: PieRules::Linux,
         }
@@ -185,10 +181,7 @@ impl<D: RandomSource> Pie<D> {
         if is_short || (delay < self.config.target / 2 && self.probability < 0.2) {
             return false;
         }
-        let mut probability = self.probability;
-        if self.config.byte_mode && context.bytes <= self.config.mtu_bytes {
-            probability *= f64::from(context.bytes) / f64::from(self.config.mtu_bytes);
-        }
+        let probability = self.probability;
         if self.config.rules == PieRules::Linux4 {
             return self.draws.draw_chance(probability);
         }
@@ -276,8 +269,6 @@ impl<D: RandomSource> Pie<D> {
 }
 
 impl<D: RandomSource> AdmissionRule for Pie<D> {
-    const NEEDS_DEQUEUE: bool = true;
-
     fn admit<T>(
         &mut self,
         _now: Nanos,

@@ -188,19 +188,6 @@ fn rfc_8033_5_1_capable_packets_are_dropped_above_threshold() {
 }
 
 #[test]
-fn linux_byte_mode_drops_in_proportion_to_length() {
-    let config = PieConfig { byte_mode: true, ..PieConfig::default() };
-    let mut pie = Pie::new(config, RandomStream::from_seed(1));
-    (pie.probability, pie.delay, pie.burst_left) = (0.3, 100 * MS, 0);
-    let mut drops = |bytes| {
-        let dropped = |_: &u32| admit(&mut pie, arrival(Ecn::NotEct, bytes)) == AdmitDecision::Drop;
-        (0..100_000).filter(dropped).count() as f64
-    };
-    let (full, small) = (drops(1500), drops(150));
-    assert!((8.0..12.0).contains(&(full / small)), "{full} {small}");
-}
-
-#[test]
 fn deadlines_are_multiples_of_update_interval_and_full_buffer_drops() {
     let pie = Pie::new(PieConfig::default(), RandomStream::from_seed(1));
     let mut queue: Fifo<u32, Pie> = Fifo::new(BufferLimits::limit_packets(1), pie);

@@ -26,25 +26,12 @@
 //! - There are no early drops while fewer than two packets wait, and the first packet that finds
 //!   the average above `min_th` is not dropped.
 //! - A drop because of a full buffer also resets `count`.
-//!
-//! In bytes, `q` and `count` are in units of a mean packet length, and the drop probability is
-//! proportional to the packet length.
 
 use super::{AdmissionRule, AdmitDecision, ArrivalContext, QueueProbe};
 use crate::random::{RandomSource, RandomStream};
 use crate::time::{Nanos, SECOND};
 use serde::Deserialize;
 use std::num::NonZeroU32;
-
-/// Unit of the queue length.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum RedUnit {
-    /// Packets.
-    #[default]
-    Packets,
-    /// Bytes, in units of this mean packet length.
-    Bytes(NonZeroU32),
-}
 
 /// Rules in which ns-2 and Linux differ.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -60,7 +47,7 @@ pub enum RedRules {
     },
 }
 
-/// The parameters of RED; thresholds are in packets, or in packets of the mean length.
+/// The parameters of RED; thresholds are in packets.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RedConfig {
@@ -81,9 +68,6 @@ pub struct RedConfig {
     pub rules: RedRules,
     /// Rate of the link in packets per second.
     pub packets_per_second: f64,
-    /// Unit of the queue length.
-    #[serde(skip)]
-    pub unit: RedUnit,
     /// Whether ECN-capable packets are marked instead of dropped while `p_b` is below 1.
     pub ecn: bool,
 }
@@ -151,11 +135,10 @@ impl<D: RandomSource> Red<D> {
         if let Some(since) = context.idle_since {
             self.average = self.average_after_idle(now - since, 1.0);
         } else {
-            let waiting = match (self.config.rules, self.config.unit) {
-                (RedRules::Ns2, RedUnit::Packets) => context.waiting.packets as f64,
-                (RedRules::Ns2, RedUnit::Bytes(mean))
-                | (RedRules::Linux { packet_bytes: mean }, _) => {
-                    context.waiting.bytes as f64 / f64::from(mean.get())
+            let waiting = match self.config.rules {
+                RedRules::Ns2 => context.waiting.packets as f64,
+                RedRules::Linux { packet_bytes } => {
+                    context.waiting.bytes as f64 / f64::from(packet_bytes.get())
                 }
             };
             self.average = keep * self.average + self.config.weight * waiting;
@@ -177,11 +160,7 @@ impl<D: RandomSource> Red<D> {
     }
 
     fn drops_early(&mut self, context: &ArrivalContext) -> bool {
-        let length = match self.config.unit {
-            RedUnit::Packets => 1.0,
-            RedUnit::Bytes(mean) => f64::from(context.bytes) / f64::from(mean.get()),
-        };
-        self.count += length;
+        self.count += 1.0;
         let wait = self.config.rules == RedRules::Ns2;
         if self.average < self.config.min_threshold || (wait && context.waiting.packets < 2) {
             self.above = false;
@@ -189,12 +168,11 @@ impl<D: RandomSource> Red<D> {
         }
         if !self.above {
             self.above = true;
-            self.count = length;
+            self.count = 1.0;
             return false;
         }
         let probability = uniformised_probability(self.base_drop_probability(), self.count, wait);
-        let scaled = if probability < 1.0 { probability * length } else { probability };
-        let signals = self.draws.draw_chance(scaled);
+        let signals = self.draws.draw_chance(probability);
         if signals {
             self.count = 0.0;
         }
@@ -218,8 +196,6 @@ fn uniformised_probability(p: f64, count: f64, wait: bool) -> f64 {
 }
 
 impl<D: RandomSource> AdmissionRule for Red<D> {
-    const NEEDS_DEQUEUE: bool = false;
-
     #[inline]
     fn admit<T>(
         &mut self,

@@ -1,10 +1,9 @@
 //! Tests of RED: probabilities, and comparison with a reference model of ns-2.
 
 use super::*;
+use crate::link::{OfferOutcome, QueueingLink};
 use crate::packet::{Ecn, Packet};
-use crate::queue::{
-    Backlog, BufferLimits, DepartureQueue, DropReason, EnqueueOutcome, Fifo, QueueDiscipline,
-};
+use crate::queue::{Backlog, BufferLimits, DropReason, EnqueueOutcome, Fifo, QueueDiscipline};
 use crate::transmit::ConstantRate;
 use proptest::prelude::*;
 use std::num::NonZeroU64;
@@ -37,7 +36,6 @@ fn config() -> RedConfig {
         adaptive: false,
         rules: RedRules::Ns2,
         packets_per_second: 1e6,
-        unit: RedUnit::Packets,
         ecn: false,
     }
 }
@@ -130,13 +128,14 @@ fn gaps_between_drops_are_uniform() {
 }
 
 /// Averages after arrivals at `times`; each packet takes `TIME` to transmit.
-fn averages(queue: &mut DepartureQueue<Red>, times: &[Nanos]) -> Vec<f64> {
-    let mut transmitter = ConstantRate::new(NonZeroU64::new(8 * SECOND));
+fn averages(link: &mut QueueingLink<Fifo<u32, Red>, ConstantRate>, times: &[Nanos]) -> Vec<f64> {
     let mut recorder = Recorder::default();
     for now in times {
-        let packet = Packet::new(0, 0, TIME as u32);
-        let offered = queue.offer(*now, packet, &mut transmitter, &mut recorder);
-        assert!(offered.is_ok());
+        while link.next_departure() <= *now {
+            link.transmit_next_packet(&mut recorder);
+        }
+        let offered = link.offer(*now, Packet::new(0, 0, TIME as u32), &mut recorder);
+        assert!(!matches!(offered, OfferOutcome::Dropped(_)));
     }
     recorder.averages
 }
@@ -144,13 +143,14 @@ fn averages(queue: &mut DepartureQueue<Red>, times: &[Nanos]) -> Vec<f64> {
 #[test]
 fn average_decays_while_link_is_idle_and_is_reset_by_restart() {
     let red = Red::new(RedConfig { weight: 0.5, ..config() }, RandomStream::from_seed(1));
-    let mut queue = DepartureQueue::new(BufferLimits::default(), red);
+    let rate = ConstantRate::new(NonZeroU64::new(8 * SECOND));
+    let mut link = QueueingLink::new(Fifo::new(BufferLimits::default(), red), rate);
     // The fifth packet finds the link idle for no time, the sixth for just under 3 transmission
     // times.
     let expected = [0.0, 0.0, 0.5, 1.25, 0.625, 0.625 / 8.0];
-    assert_eq!(averages(&mut queue, &[0, 0, 0, 0, 4000, 7999]), expected);
-    queue.reset_when_empty(9000);
-    assert_eq!(averages(&mut queue, &[9000]), [0.0]);
+    assert_eq!(averages(&mut link, &[0, 0, 0, 0, 4000, 7999]), expected);
+    link.reset_when_empty(9000);
+    assert_eq!(averages(&mut link, &[9000]), [0.0]);
 }
 
 /// Decision about a packet that finds ten waiting packets, in the range of early drops.
@@ -178,21 +178,6 @@ fn rfc_3168_7_capable_packets_are_marked_below_probability_one() {
         let accepted = outcomes.iter().filter(|outcome| **outcome == AdmitDecision::Accept).count();
         assert!(signals > 0 && signals + accepted == 30, "{average} {ecn_field:?}: {outcomes:?}");
     }
-}
-
-#[test]
-fn ns2_byte_mode_drops_in_proportion_to_length() {
-    let mean = NonZeroU32::new(1000).unwrap();
-    let config = RedConfig { unit: RedUnit::Bytes(mean), weight: 1.0, ..config() };
-    let mut red = Red::new(config, RandomStream::from_seed(5));
-    let mut drops = |bytes: u32| {
-        (0..100_000).filter(|_| admit(&mut red, bytes, Ecn::NotEct) == AdmitDecision::Drop).count()
-            as u32
-    };
-    let (full, small) = (drops(1000), drops(100));
-    // An average of ten packets gives p_b = 0.05, and one drop per 30 packets of mean length.
-    assert!((3200..3500).contains(&full), "{full}");
-    assert!((9.0..11.0).contains(&(f64::from(full) / f64::from(small))), "{full} {small}");
 }
 
 /// Reference model of RED as in ns-2, on a queue that advances from departure to departure.

@@ -10,7 +10,7 @@ mod wifi;
 
 pub use constant_rate::{ConstantRate, transmission_time};
 pub use packet_opportunities::{OpportunityTrace, TraceError, TraceTransmitter};
-pub use token_bucket::{Policer, TokenBucket, TokenBucketConfig};
+pub use token_bucket::{TokenBucket, TokenBucketConfig};
 pub use wifi::{WifiConfig, WifiTransmitter};
 
 use crate::time::Nanos;

@@ -1,7 +1,7 @@
 //! A variable rate given by a trace of transmission opportunities, in the format of emulators of
 //! cellular links (Winstein, Sivaraman and Balakrishnan, "Stochastic forecasts", NSDI 2013).
 //!
-//! Each line of a file is a time in integer milliseconds at which one packet of full size can
+//! Each line of such a file is a time in integer milliseconds at which one packet of full size can
 //! leave; several lines can contain the same time. The trace repeats, with the last time as its
 //! period.
 
@@ -16,14 +16,6 @@ pub enum TraceError {
     /// The trace has no lines.
     #[error("the trace is empty; use a time in milliseconds on each line")]
     Empty,
-    /// A line is not a time.
-    #[error("line {line} of the trace is {text:?}; use a whole number of milliseconds")]
-    NotATime {
-        /// Line number, from 1.
-        line: usize,
-        /// Text of the line.
-        text: String,
-    },
     /// A time is less than the time of the preceding line.
     #[error("line {line} of the trace is earlier than the line before; sort the lines")]
     Decreasing {
@@ -45,27 +37,6 @@ pub struct OpportunityTrace {
 }
 
 impl OpportunityTrace {
-    /// Parses the text of a trace file and ignores empty lines.
-    ///
-    /// # Errors
-    ///
-    /// Returns a [`TraceError`] with the number of the first invalid line.
-    pub fn parse_trace_file(text: &str) -> Result<Self, TraceError> {
-        let mut times: Vec<Nanos> = Vec::new();
-        for (line, text) in (1..).zip(text.lines()).filter(|(_, text)| !text.trim().is_empty()) {
-            // A u32 of milliseconds is sufficient for seven weeks.
-            let Ok(milliseconds) = text.trim().parse::<u32>() else {
-                return Err(TraceError::NotATime { line, text: text.trim().to_owned() });
-            };
-            let time = u64::from(milliseconds) * MILLISECOND;
-            if times.last().is_some_and(|last| *last > time) {
-                return Err(TraceError::Decreasing { line });
-            }
-            times.push(time);
-        }
-        Self::from_times(times)
-    }
-
     /// Creates a trace from pairs of a time in milliseconds and a number of opportunities.
     ///
     /// # Errors
@@ -97,12 +68,6 @@ impl OpportunityTrace {
         let (cycles, since) = (until / self.period, until % self.period);
         let count = |until| self.times.partition_point(|time| *time <= until) as u64;
         cycles * self.times.len() as u64 + count(since)
-    }
-
-    /// Mean rate over a period in bit/s, with `bytes` per opportunity.
-    #[must_use]
-    pub fn mean_rate_bps(&self, bytes: u32) -> f64 {
-        self.times.len() as f64 * f64::from(bytes) * 8e9 / self.period as f64
     }
 }
 
@@ -196,22 +161,24 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::VecDeque;
 
-    fn link(text: &str) -> TraceTransmitter {
-        TraceTransmitter::new(Arc::new(OpportunityTrace::parse_trace_file(text).unwrap()), 1500)
+    fn link(times: &[u32]) -> TraceTransmitter {
+        let pairs: Vec<_> = times.iter().map(|time| (*time, 1)).collect();
+        let trace = OpportunityTrace::from_millisecond_counts(&pairs).unwrap();
+        TraceTransmitter::new(Arc::new(trace), 1500)
     }
 
     const MS: Nanos = MILLISECOND;
 
     #[test]
     fn packets_leave_at_opportunities_of_a_repeating_trace() {
-        let mut link = link("1\n1\n5\n\n");
+        let mut link = link(&[1, 1, 5]);
         let leaves: Vec<Nanos> = (0..7).map(|_| link.transmit(0, 1500) / MS).collect();
         assert_eq!(leaves, [1, 1, 5, 6, 6, 10, 11]);
     }
 
     #[test]
     fn small_packets_share_an_opportunity_and_long_packets_use_several() {
-        let mut link = link("1\n2\n3\n4\n");
+        let mut link = link(&[1, 2, 3, 4]);
         let leaves: Vec<Nanos> =
             [500, 500, 500, 40, 3000, 1460].map(|bytes| link.transmit(0, bytes) / MS).into();
         assert_eq!(leaves, [1, 1, 1, 2, 4, 4]);
@@ -219,7 +186,7 @@ mod tests {
 
     #[test]
     fn unused_opportunities_are_lost() {
-        let mut link = link("1\n2\n3\n4\n");
+        let mut link = link(&[1, 2, 3, 4]);
         assert_eq!(link.transmit(0, 40), MS);
         // A packet that arrives at an opportunity cannot use its remaining bytes.
         assert_eq!(link.transmit(MS, 40), 2 * MS);
@@ -230,24 +197,16 @@ mod tests {
     }
 
     #[test]
-    fn parse_errors_contain_the_line_number() {
-        let parse = |text| OpportunityTrace::parse_trace_file(text).unwrap_err().to_string();
-        assert_eq!(parse(""), "the trace is empty; use a time in milliseconds on each line");
+    fn errors_contain_the_line_number() {
+        let error = |pairs: &[(u32, u32)]| {
+            OpportunityTrace::from_millisecond_counts(pairs).unwrap_err().to_string()
+        };
+        assert_eq!(error(&[]), "the trace is empty; use a time in milliseconds on each line");
         assert_eq!(
-            parse("1\n1.5\n"),
-            "line 2 of the trace is \"1.5\"; use a whole number of milliseconds"
+            error(&[(2, 1), (1, 1)]),
+            "line 2 of the trace is earlier than the line before; sort the lines"
         );
-        assert_eq!(
-            parse("2\n\n1\n"),
-            "line 3 of the trace is earlier than the line before; sort the lines"
-        );
-        assert!(parse("0\n0\n").contains("at least 1"));
-    }
-
-    #[test]
-    fn mean_rate_is_over_one_period() {
-        let trace = OpportunityTrace::parse_trace_file("1\n2\n3\n4\n").unwrap();
-        assert!((trace.mean_rate_bps(1500) - 12e6).abs() < 1e-3);
+        assert!(error(&[(0, 2)]).contains("at least 1"));
     }
 
     /// Reference model, as in the emulators: each opportunity sends bytes from the head of the
@@ -294,8 +253,7 @@ mod tests {
                 times.push(times.last().unwrap_or(&0) + gap);
             }
             *times.last_mut().unwrap() += 1;
-            let text: String = times.iter().map(|time| format!("{time}\n")).collect();
-            let mut link = link(&text);
+            let mut link = link(&times);
             let mut now = 0;
             let arrivals: Vec<(Nanos, u32)> = arrivals.into_iter().map(|(gap, bytes)| {
                 now += gap;

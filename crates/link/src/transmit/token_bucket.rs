@@ -32,10 +32,11 @@ impl TokenBucketConfig {
     }
 }
 
-/// Exact state of a token bucket. `depth` and `missing` (tokens below a full bucket) are in bits
+/// A token bucket with exact tokens, as a shaper ([`Transmitter`]) or as a policer
+/// ([`TokenBucket::allows_packet`]). `depth` and `missing` (tokens below a full bucket) are in bits
 /// times 10^9, so that one nanosecond adds `rate` units.
 #[derive(Clone, Debug)]
-struct TokenBucketState {
+pub struct TokenBucket {
     tokens: TokenBucketConfig,
     rate: u128,
     depth: u128,
@@ -47,9 +48,10 @@ fn bytes_to_scaled_bits(bytes: u64) -> u128 {
     u128::from(bytes) * 8 * u128::from(SECOND)
 }
 
-impl TokenBucketState {
+impl TokenBucket {
     /// Creates a full bucket.
-    fn new(tokens: TokenBucketConfig) -> Self {
+    #[must_use]
+    pub fn new(tokens: TokenBucketConfig) -> Self {
         let rate = u128::from(tokens.rate_bps.get());
         Self {
             tokens,
@@ -64,79 +66,42 @@ impl TokenBucketState {
         self.missing = self.missing.saturating_sub(self.rate * u128::from(now - self.updated_at));
         self.updated_at = now;
     }
+
+    /// Returns true if a packet that arrives at `now` passes a policer: if there are tokens for its
+    /// full length. A packet longer than the bucket never passes.
+    pub fn allows_packet(&mut self, now: Nanos, bytes: u32) -> bool {
+        self.add_tokens_until(now.max(self.updated_at));
+        let missing = self.missing + self.tokens.taken_by(bytes);
+        let passes = missing <= self.depth;
+        if passes {
+            self.missing = missing;
+        }
+        passes
+    }
 }
 
 /// A shaper: a packet leaves as soon as there are tokens for its full length.
 ///
 /// A packet longer than the bucket leaves when the bucket is full. The following packets wait until
 /// the missing tokens have been generated, so that the rate is kept.
-#[derive(Clone, Debug)]
-pub struct TokenBucket {
-    bucket: TokenBucketState,
-}
-
-impl TokenBucket {
-    /// Creates a shaper with a full bucket.
-    #[must_use]
-    pub fn new(tokens: TokenBucketConfig) -> Self {
-        Self { bucket: TokenBucketState::new(tokens) }
-    }
-}
-
 impl Transmitter for TokenBucket {
     fn transmit(&mut self, arrived: Nanos, bytes: u32) -> Nanos {
-        let TokenBucketState { tokens, rate, depth, updated_at, .. } = self.bucket;
+        let Self { tokens, rate, depth, updated_at, .. } = *self;
         let taken = tokens.taken_by(bytes);
-        self.bucket.add_tokens_until(arrived.max(updated_at));
-        let tokens_from = (self.bucket.missing + taken).saturating_sub(depth.max(taken));
+        self.add_tokens_until(arrived.max(updated_at));
+        let tokens_from = (self.missing + taken).saturating_sub(depth.max(taken));
         let wait = Nanos::try_from(tokens_from.div_ceil(rate)).unwrap_or(NEVER / 4);
-        self.bucket.add_tokens_until(self.bucket.updated_at + wait);
-        self.bucket.missing += taken;
-        self.bucket.updated_at
+        self.add_tokens_until(self.updated_at + wait);
+        self.missing += taken;
+        self.updated_at
     }
 
     fn capacity_bytes_until(&self, until: Nanos) -> Option<u64> {
-        Some(self.bucket.tokens.token_bytes_generated_until(until))
+        Some(self.tokens.token_bytes_generated_until(until))
     }
 
     fn reset_when_idle(&mut self) {
-        self.bucket.missing = 0;
-    }
-}
-
-/// A policer: a packet passes if there are tokens for its full length, and is dropped otherwise.
-#[derive(Clone, Debug)]
-pub struct Policer {
-    bucket: TokenBucketState,
-}
-
-impl Policer {
-    /// Creates a policer with a full bucket. A packet longer than the burst size never passes.
-    #[must_use]
-    pub fn new(tokens: TokenBucketConfig) -> Self {
-        Self { bucket: TokenBucketState::new(tokens) }
-    }
-
-    /// Returns true if a packet that arrives at `now` passes.
-    pub fn allows_packet(&mut self, now: Nanos, bytes: u32) -> bool {
-        self.bucket.add_tokens_until(now.max(self.bucket.updated_at));
-        let missing = self.bucket.missing + self.bucket.tokens.taken_by(bytes);
-        let passes = missing <= self.bucket.depth;
-        if passes {
-            self.bucket.missing = missing;
-        }
-        passes
-    }
-
-    /// Bytes that could have passed by `until`.
-    #[must_use]
-    pub fn capacity_bytes_until(&self, until: Nanos) -> u64 {
-        self.bucket.tokens.token_bytes_generated_until(until)
-    }
-
-    /// Fills the bucket.
-    pub fn fill_bucket(&mut self) {
-        self.bucket.missing = 0;
+        self.missing = 0;
     }
 }
 
@@ -160,7 +125,7 @@ mod tests {
         let mut shaper = TokenBucket::new(config);
         let leaves: Vec<Nanos> = (0..3).map(|_| shaper.transmit(0, 1000)).collect();
         assert_eq!(leaves, [0, 666_667, 1_666_667]);
-        let mut policer = Policer::new(config);
+        let mut policer = TokenBucket::new(config);
         assert_eq!(
             [1000, 1000, 0].map(|bytes| policer.allows_packet(0, bytes)),
             [true, false, true]
@@ -187,18 +152,18 @@ mod tests {
 
     #[test]
     fn policer_drops_packets_without_tokens() {
-        let mut policer = Policer::new(tokens(3000));
+        let mut policer = TokenBucket::new(tokens(3000));
         let mut passes = |now| policer.allows_packet(now, 1500);
         assert_eq!([passes(0), passes(0), passes(0)], [true, true, false]);
         assert_eq!([passes(999_999), passes(1_000_000), passes(1_000_000)], [false, true, false]);
-        assert!(!Policer::new(tokens(1000)).allows_packet(0, 1500));
+        assert!(!TokenBucket::new(tokens(1000)).allows_packet(0, 1500));
     }
 
     #[test]
     fn restart_fills_the_bucket() {
-        let mut policer = Policer::new(tokens(3000));
+        let mut policer = TokenBucket::new(tokens(3000));
         assert!(policer.allows_packet(0, 3000) && !policer.allows_packet(0, 40));
-        policer.fill_bucket();
+        policer.reset_when_idle();
         assert!(policer.allows_packet(0, 3000));
         let mut shaper = TokenBucket::new(tokens(3000));
         assert_eq!([shaper.transmit(0, 3000), shaper.transmit(0, 3000)], [0, 2_000_000]);

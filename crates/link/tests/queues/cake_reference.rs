@@ -9,8 +9,7 @@ use std::cell::Cell;
 use std::collections::VecDeque;
 use std::num::NonZeroU64;
 use tcpcast_link::queue::{
-    BufferLimits, Cake, CakeConfig, DropReason, InServicePolicy, Isolation, QueueDiscipline,
-    QueueProbe, Tins,
+    BufferLimits, Cake, CakeConfig, DropReason, Isolation, QueueDiscipline, QueueProbe, Tins,
 };
 use tcpcast_link::random::{RandomSource, RandomStream, mix_bits};
 use tcpcast_link::{Ecn, NEVER, Nanos, Packet};
@@ -273,6 +272,8 @@ struct Model {
     failsafe: Nanos,
     draws: RandomStream,
     dropped: Vec<u32>,
+    /// Memory of the packet in transmission, which counts towards the limit.
+    in_transmission: u64,
 }
 
 impl Model {
@@ -290,6 +291,7 @@ impl Model {
             failsafe: 0,
             draws,
             dropped: Vec::new(),
+            in_transmission: 0,
         }
     }
 
@@ -333,7 +335,7 @@ impl Model {
             Set::SparseWait => class.flow(packet.flow).set = Set::Bulk,
             Set::Sparse | Set::Bulk => {}
         }
-        while self.memory() > MEMORY {
+        while self.memory() + self.in_transmission > MEMORY {
             let mut longest = (0, 0, 0);
             for (number, class) in self.classes.iter().enumerate() {
                 for flow in &class.flows {
@@ -450,9 +452,7 @@ fn agree(
     prop_assume!(buckets.len() == FLOWS as usize); // the model has no hash
     let rate_bps = NonZeroU64::new(8_000_000);
     let config = CakeConfig { rate_bps, isolation, tins, ..CakeConfig::default() };
-    let limits =
-        BufferLimits { in_service: InServicePolicy::IsExtra, ..BufferLimits::limit_bytes(MEMORY) };
-    let mut queue = Cake::new(limits, config, stream.clone());
+    let mut queue = Cake::new(BufferLimits::limit_bytes(MEMORY), config, stream.clone());
     let mut model = Model::new(&config, stream);
     let (mut drops, mut now, mut free, mut marks) = (Drops::default(), 0, NEVER, 0);
     for (token, (gap, flow, bytes, is_capable)) in (0..).zip(arrivals) {
@@ -460,6 +460,7 @@ fn agree(
         while free <= now {
             let packet = queue.dequeue(free, &mut drops);
             prop_assert_eq!(packet, model.dequeue(free));
+            model.in_transmission = packet.as_ref().map_or(0, memory);
             marks += usize::from(packet.is_some_and(|packet| packet.marked));
             // The line below takes 10 Mbit/s; a shaper that holds its packets names the time.
             free = packet.map_or(queue.next_release(), |each| free + u64::from(each.bytes) * 800);

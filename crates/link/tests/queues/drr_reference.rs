@@ -4,8 +4,8 @@ use proptest::prelude::*;
 use std::collections::{BTreeMap, VecDeque};
 use std::num::NonZeroU32;
 use tcpcast_link::queue::{
-    BufferAssignment, BufferLimits, DropPolicy, Drr, DrrConfig, HeadOfLine, QueueDiscipline,
-    TieBreakRule,
+    BufferAssignment, BufferLimits, DropPolicy, Drr, DrrConfig, HeadOfLine, HeavyFlows,
+    QueueDiscipline, TieBreakRule,
 };
 use tcpcast_link::random::RandomStream;
 use tcpcast_link::{NEVER, Packet};
@@ -18,6 +18,9 @@ struct Paper {
     active: VecDeque<u32>,
     turn: Option<u32>,
 }
+
+/// Length of the packets of heavy flows, which are charged twice.
+const HEAVY_BYTES: u32 = 750;
 
 fn size(packet: &Packet) -> u64 {
     u64::from(packet.bytes) * if packet.flow < 4 { 1 } else { 2 }
@@ -70,22 +73,23 @@ proptest! {
         quantum in prop_oneof![1_u32..100, 100_u32..1500, 1500_u32..5000],
         hashed: bool,
     ) {
+        // Small flow numbers are looked up in an array, large ones in a hash table.
+        let base = if hashed { 0xfff0_0000 } else { 0 };
         let config = DrrConfig {
             quantum_bytes: NonZeroU32::new(quantum).unwrap(),
             buffers: BufferAssignment::Shared,
             drop: DropPolicy::Arriving,
             ties: TieBreakRule::Latest,
- head_of_line: HeadOfLine::InBuffer, heavy: None,
+            head_of_line: HeadOfLine::InBuffer,
+            heavy: Some(HeavyFlows { first: base + 4, last: base + 6, charge: 2 * HEAVY_BYTES }),
         };
-        // Small flow numbers are looked up in an array, large ones in a hash table.
-        let base = if hashed { 0xfff0_0000 } else { 0 };
-        let mut drr = Drr::new(BufferLimits::default(), config, RandomStream::from_seed(1))
-            .with_weight(base + 4..base + 7, 0.5);
+        let mut drr = Drr::new(BufferLimits::default(), config, RandomStream::from_seed(1));
         let mut paper = Paper::default();
         let (mut dropped, mut now, mut free) = (Vec::new(), 0, NEVER);
         // A last packet arrives after all others have left.
         let last = (u64::from(u32::MAX), 0, 40);
         for (token, (gap, flow, bytes)) in (0..).zip(arrivals.into_iter().chain([last])) {
+            let bytes = if flow < 4 { bytes } else { HEAVY_BYTES };
             now += gap;
             while free <= now {
                 let packet = drr.dequeue(free, &mut dropped);

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use std::cell::Cell;
 use std::collections::VecDeque;
-use tcpcast_link::queue::{BufferLimits, DualPi2, DualPi2Config, InServicePolicy, QueueDiscipline};
+use tcpcast_link::queue::{BufferLimits, DualPi2, DualPi2Config, QueueDiscipline};
 use tcpcast_link::random::{RandomSource, RandomStream};
 use tcpcast_link::{Ecn, NEVER, Nanos, Packet};
 
@@ -147,10 +147,8 @@ fn agree(arrivals: &Arrivals, ramp: bool, wc: u8, seed: u64) -> Result<[usize; 2
         classic_protection: wc,
         ..DualPi2Config::default()
     };
-    let limits = BufferLimits {
-        in_service: InServicePolicy::IsExtra,
-        ..BufferLimits::limit_packets(LIMIT as u64)
-    };
+    // The packet in transmission is no part of the queue of the RFC.
+    let limits = BufferLimits::limit_packets(LIMIT as u64 + 1);
     let mut queue = DualPi2::new(limits, config, RandomStream::from_seed(seed));
     let mut model = Rfc::new(seed, &config);
     let mut dropped: Vec<Packet> = Vec::new();

@@ -6,7 +6,7 @@ use std::cell::Cell;
 use std::collections::VecDeque;
 use tcpcast_link::queue::DropReason::{Early, Full};
 use tcpcast_link::queue::{
-    BufferLimits, EnqueueOutcome, Fifo, InServicePolicy, Pie, PieConfig, PieRules, QueueDiscipline,
+    BufferLimits, EnqueueOutcome, Fifo, Pie, PieConfig, PieRules, QueueDiscipline,
 };
 use tcpcast_link::random::{RandomSource, RandomStream};
 use tcpcast_link::{Ecn, NEVER, Nanos, Packet};
@@ -147,10 +147,8 @@ fn arrivals() -> impl Strategy<Value = Arrivals> {
 fn agree(arrivals: &Arrivals, ecn: bool, seed: u64) -> Result<usize, TestCaseError> {
     let ecn_below = ecn.then_some(MAX_ECNTH);
     let config = PieConfig { rules: PieRules::Rfc8033, ecn_below, ..PieConfig::default() };
-    let limits = BufferLimits {
-        in_service: InServicePolicy::IsExtra,
-        ..BufferLimits::limit_packets(TAIL_DROP as u64)
-    };
+    // The packet in transmission is no part of the queue of the RFC.
+    let limits = BufferLimits::limit_packets(TAIL_DROP as u64 + 1);
     let mut pie = Fifo::new(limits, Pie::new(config, RandomStream::from_seed(seed)));
     let mut model = Rfc::new(seed);
     let mut dropped = Vec::new();

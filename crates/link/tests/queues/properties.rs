@@ -3,12 +3,12 @@
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::num::{NonZeroU32, NonZeroU64};
-use tcpcast_link::link::{Link, OfferOutcome, QueueingLink};
+use tcpcast_link::link::{OfferOutcome, QueueingLink};
 use tcpcast_link::queue::{
     AnyQueue, Backlog, BufferAssignment, BufferLimits, CakeConfig, CodelConfig, CodelRules,
-    DropPolicy, DropReason, DrrConfig, DualPi2Config, FqCodelConfig, HeadOfLine, InServicePolicy,
-    Isolation, PieConfig, PieRules, QueueConfig, QueueDiscipline, QueueProbe, RedConfig, RedRules,
-    RedUnit, TieBreakRule, Tins,
+    DropPolicy, DropReason, DrrConfig, DualPi2Config, FqCodelConfig, HeadOfLine, Isolation,
+    PieConfig, PieRules, QueueConfig, QueueDiscipline, QueueProbe, RedConfig, RedRules,
+    TieBreakRule, Tins,
 };
 use tcpcast_link::random::RandomStream;
 use tcpcast_link::transmit::ConstantRate;
@@ -68,7 +68,6 @@ fn config() -> impl Strategy<Value = QueueConfig> {
         adaptive: true,
         rules: RedRules::Linux { packet_bytes: NonZeroU32::MIN.saturating_add(1499) },
         packets_per_second: 1e3,
-        unit: RedUnit::Packets,
         ecn: true,
     };
     let codel = |rules, ecn| {
@@ -136,10 +135,8 @@ fn config() -> impl Strategy<Value = QueueConfig> {
 
 fn limits() -> impl Strategy<Value = BufferLimits> {
     let bytes = prop::option::of(100_u64..30_000);
-    (prop::option::of(0_u64..30), bytes, any::<bool>()).prop_map(|(packets, bytes, extra)| {
-        let in_service = if extra { InServicePolicy::IsExtra } else { InServicePolicy::Counts };
-        BufferLimits { packets, bytes, in_service }
-    })
+    (prop::option::of(0_u64..30), bytes)
+        .prop_map(|(packets, bytes)| BufferLimits { packets, bytes })
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -180,6 +177,10 @@ struct Run {
     begun: Backlog,
 }
 
+fn deadline(link: &QueueingLink<AnyQueue, ConstantRate>) -> Nanos {
+    QueueDiscipline::<u32>::deadline(link.queue())
+}
+
 /// Adds the tokens that are not included in `sum` yet.
 fn add_new(sum: &mut Backlog, tokens: &[(u32, Nanos)], lengths: &[u32]) {
     for (token, _) in &tokens[sum.packets as usize..] {
@@ -217,8 +218,7 @@ impl Run {
 
     fn run_until(&mut self, end: Nanos) {
         loop {
-            let (leaves, deadline) =
-                (self.link.next_departure(), Link::<u32>::deadline(&self.link));
+            let (leaves, deadline) = (self.link.next_departure(), deadline(&self.link));
             let next = leaves.min(deadline);
             if next > end {
                 break;
@@ -231,8 +231,8 @@ impl Run {
                 }
                 self.check();
             } else {
-                Link::<u32>::on_deadline(&mut self.link, deadline);
-                assert!(Link::<u32>::deadline(&self.link) > deadline);
+                QueueDiscipline::<u32>::on_deadline(self.link.queue_mut(), deadline);
+                assert!(self::deadline(&self.link) > deadline);
             }
         }
         self.now = end;
@@ -245,10 +245,10 @@ impl Run {
         self.record.flows.insert(packet.token, packet.flow);
         let dropped = self.record.dropped.len();
         match self.link.offer(self.now, packet, &mut self.record) {
-            OfferOutcome::Departs { leaves, marked, .. } => {
+            OfferOutcome::Departs { leaves, marked } => {
                 self.begins(leaves, &Packet { entered: self.now, marked, ..packet });
             }
-            OfferOutcome::Held { .. } => {}
+            OfferOutcome::Held => {}
             OfferOutcome::Dropped(_) => {
                 let tokens = &self.record.dropped[dropped..];
                 assert!(tokens.iter().any(|(token, _)| *token == packet.token));
@@ -268,7 +268,7 @@ impl Run {
         assert_eq!(offered.bytes, dropped.bytes + begun.bytes + waiting.bytes);
         let busy = self.link.next_departure() != NEVER;
         assert!(busy || waiting.packets == 0, "work is conserved");
-        self.inside = Link::<u32>::held_backlog(&self.link);
+        self.inside = QueueDiscipline::<u32>::held_backlog(self.link.queue());
         assert_eq!(self.inside.packets, waiting.packets + u64::from(busy));
         let per_flow = match self.config {
             QueueConfig::Drr(drr) => drr.buffers == BufferAssignment::PerFlow,
@@ -282,14 +282,10 @@ impl Run {
             | QueueConfig::Dualpi2(_)
             | QueueConfig::Pie(_) => false,
         };
-        let counted = match self.limits.in_service {
-            InServicePolicy::Counts => self.inside,
-            InServicePolicy::IsExtra => waiting,
-        };
         let within = |max: Option<u64>, is: u64| max.is_none_or(|max| is <= max);
         let flows = if per_flow { 6 } else { 1 };
-        assert!(within(self.limits.packets.map(|max| flows * max), counted.packets));
-        assert!(within(self.limits.bytes.map(|max| flows * max), counted.bytes));
+        assert!(within(self.limits.packets.map(|max| flows * max), self.inside.packets));
+        assert!(within(self.limits.bytes.map(|max| flows * max), self.inside.bytes));
     }
 }
 

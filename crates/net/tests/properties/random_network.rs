@@ -6,7 +6,7 @@ use std::num::{NonZeroU32, NonZeroU64};
 use tcpcast_link::loss::{LinkLossConfig, LinkLossState, LossModel, LossPlace};
 use tcpcast_link::queue::{
     BufferAssignment, BufferLimits, CodelConfig, DropPolicy, DrrConfig, FqCodelConfig, HeadOfLine,
-    InServicePolicy, PieConfig, QueueConfig, RedConfig, RedRules, RedUnit, TieBreakRule,
+    PieConfig, QueueConfig, RedConfig, RedRules, TieBreakRule,
 };
 use tcpcast_link::random::{RandomSource, RandomStream};
 use tcpcast_link::remark::{EcnRemark, EcnRemarkConfig};
@@ -92,7 +92,6 @@ fn queue() -> impl Strategy<Value = QueueConfig> {
         adaptive: true,
         rules: RedRules::Linux { packet_bytes: NonZeroU32::MIN.saturating_add(1499) },
         packets_per_second: 5.0,
-        unit: RedUnit::Packets,
         ecn: true,
     };
     let codel =
@@ -120,10 +119,8 @@ fn queue() -> impl Strategy<Value = QueueConfig> {
 
 /// Links; `changing`: with changes of rate and delay.
 pub fn links(changing: bool) -> impl Strategy<Value = Vec<LinkPlan>> {
-    let limits = (prop::option::of(1_u64..30), any::<bool>()).prop_map(|(packets, extra)| {
-        let in_service = if extra { InServicePolicy::IsExtra } else { InServicePolicy::Counts };
-        BufferLimits { packets, bytes: None, in_service }
-    });
+    let limits =
+        prop::option::of(1_u64..30).prop_map(|packets| BufferLimits { packets, bytes: None });
     let loss = (0.0..0.3, any::<bool>())
         .prop_map(|(p, before)| (p, if before { LossPlace::Before } else { LossPlace::Behind }));
     let jitter = (1..20 * SECOND, any::<bool>());

@@ -4,7 +4,7 @@ use crate::random_network::{LinkPlan, Plan, Run, plans_with};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, VecDeque};
 use tcpcast_link::Nanos;
-use tcpcast_link::queue::{BufferLimits, InServicePolicy, QueueConfig};
+use tcpcast_link::queue::{BufferLimits, QueueConfig};
 use tcpcast_net::Network;
 
 #[derive(Clone, Copy)]
@@ -87,7 +87,7 @@ fn fifo_links() -> impl Strategy<Value = Vec<LinkPlan>> {
     let link = link.prop_map(|(rate, packets, delay)| LinkPlan {
         rate_bps: Some(rate),
         queue: QueueConfig::DropTail,
-        limits: BufferLimits { packets, bytes: None, in_service: InServicePolicy::Counts },
+        limits: BufferLimits { packets, bytes: None },
         tokens: false,
         policed: false,
         remark: None,

@@ -398,11 +398,7 @@ fn link_config(
         remark,
         loss: link.loss.map(|loss| loss_state(loss, 0)),
         queue,
-        limits: BufferLimits {
-            packets: link.limit,
-            bytes: link.limit_bytes,
-            ..BufferLimits::default()
-        },
+        limits: BufferLimits { packets: link.limit, bytes: link.limit_bytes },
         draws: RandomStream::from_seed(early.next_bits()),
         transmitter: link.rate.create_transmitter(|| stream(StreamPurpose::LinkAccess)),
         shared_server: None,
