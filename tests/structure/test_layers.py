@@ -8,7 +8,7 @@ import pytest
 SIM = Path(__file__).parents[2] / "crates" / "sim" / "src"
 
 LAYERS = (
-    {"clock", "conservation", "packet", "random"},
+    {"clock", "conservation", "merge", "packet", "random"},
     {"queue", "round_loss", "traffic"},
     {"jitter", "loss", "population"},
     {"cross"},

@@ -10,7 +10,7 @@ use tcpcast_sim::clock::{NEVER, Nanos};
 use tcpcast_sim::cross::CrossArrivals;
 use tcpcast_sim::probe::{CrossPacketEvent, Probes};
 use tcpcast_sim::random::RandomStream;
-use tcpcast_sim::Packet;
+use tcpcast_sim::{Merge, Packet};
 
 type QueuedPacket = tcpcast_link::Packet<Packet>;
 

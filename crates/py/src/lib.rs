@@ -25,10 +25,9 @@ use tcpcast_fixed_point::{
 };
 use tcpcast_sim::flows::{NetworkConfig, create_network_replications, estimate_network_bytes};
 use tcpcast_sim::probe::{
-    BUCKETS_PER_OCTAVE, CLASS_CELLS, GOODPUT_KINDS, GoodputBucketCount, LINK_CELLS,
-    LINK_CLASS_CELLS, LINK_TOTAL_CELLS, LogHistogram, OCTAVES, Probes, RATE_UNITS,
-    ReplicationTotals, SIZE_CELLS, SequenceEvent, StreamCounters, TIME_KINDS, TIMEOUT_KINDS,
-    TimeBucketCount, TimeSeries, TimesBySlot, time_bucket_limits,
+    BUCKETS_PER_OCTAVE, BucketCount, CLASS_CELLS, GOODPUT_KINDS, LINK_CELLS, LINK_CLASS_CELLS,
+    LINK_TOTAL_CELLS, LogHistogram, OCTAVES, Probes, RATE_UNITS, ReplicationTotals, SIZE_CELLS,
+    SequenceEvent, StreamCounters, TIME_KINDS, TIMEOUT_KINDS, TimeSeries, time_bucket_limits,
 };
 use tcpcast_sim::{Replication, Replications, RunControl, RunLimit, StopReason};
 
@@ -252,14 +251,7 @@ impl Simulation {
 
     /// Return the histograms of file goodputs of each replication, per slot.
     fn file_goodputs<'py>(&self, py: Python<'py>) -> Vec<SlotColumns<'py>> {
-        let of_count = |count: &GoodputBucketCount| {
-            [u64::from(count.group), u64::from(count.bucket), count.count]
-        };
-        let columns = self
-            .runs
-            .created_replications()
-            .map(|run| slot_columns(py, &run.probes().goodput.counts_by_slot(), of_count));
-        columns.collect()
+        self.slots_by_replication(py, |probes| probes.goodput.counts.counts_by_slot())
     }
 
     /// Return the pairs of link and class of a network of links, in the order of the counters.
@@ -270,13 +262,13 @@ impl Simulation {
     /// Return the histograms of the times of each class on a network of links, per replication and
     /// slot. The group is the class times the number of `TIME_KINDS`, plus the kind.
     fn class_times<'py>(&self, py: Python<'py>) -> Vec<SlotColumns<'py>> {
-        self.times_by_slot(py, |probes| &probes.class_times)
+        self.slots_by_replication(py, |probes| probes.class_times.counts_by_slot())
     }
 
     /// Return the histograms of queueing delays on each link of a network, per replication and slot.
     /// The group is the link.
     fn link_waits<'py>(&self, py: Python<'py>) -> Vec<SlotColumns<'py>> {
-        self.times_by_slot(py, |probes| &probes.link_waits)
+        self.slots_by_replication(py, |probes| probes.link_waits.counts_by_slot())
     }
 
     /// Return the stage of each source of each replication: 0 before the first loss, 1 before the
@@ -407,34 +399,23 @@ impl Simulation {
 }
 
 impl Simulation {
-    /// Histograms of times of each replication.
-    fn times_by_slot<'py>(
+    /// Columns of the counts per slot of each replication.
+    fn slots_by_replication<'py>(
         &self,
         py: Python<'py>,
-        of: fn(&Probes) -> &TimesBySlot,
+        counts_by_slot: fn(&Probes) -> Vec<Vec<BucketCount>>,
     ) -> Vec<SlotColumns<'py>> {
-        let of_count = |count: &TimeBucketCount| {
-            [u64::from(count.group), u64::from(count.bucket), count.count]
-        };
-        let columns = self
-            .runs
-            .created_replications()
-            .map(|run| slot_columns(py, &of(run.probes()).counts_by_slot(), of_count));
-        columns.collect()
+        let runs = self.runs.created_replications();
+        runs.map(|run| slot_columns(py, &counts_by_slot(run.probes()))).collect()
     }
 }
 
 /// Converts counts per slot to columns: slot, group, bucket, and count.
-fn slot_columns<'py, C>(
-    py: Python<'py>,
-    slots: &[Vec<C>],
-    of_count: impl Fn(&C) -> [u64; 3],
-) -> SlotColumns<'py> {
+fn slot_columns<'py>(py: Python<'py>, slots: &[Vec<BucketCount>]) -> SlotColumns<'py> {
     let mut columns = [const { Vec::new() }; 4];
     for (index, slot) in slots.iter().enumerate() {
-        for count in slot {
-            let [group, bucket, number] = of_count(count);
-            let row = [index as u64, group, bucket, number];
+        for BucketCount { group, bucket, count } in slot {
+            let row = [index as u64, u64::from(*group), u64::from(*bucket), *count];
             columns.iter_mut().zip(row).for_each(|(column, value)| column.push(value));
         }
     }

@@ -1,6 +1,7 @@
 use super::fractional_noise::NoiseCircle;
 use super::*;
 use crate::clock::{NEVER, SECOND};
+use crate::merge::Merge;
 
 /// A mean and its standard error.
 fn mean_and_error(values: &[f64]) -> (f64, f64) {

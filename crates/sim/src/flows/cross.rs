@@ -8,6 +8,7 @@ use super::config::{CrossStreamConfig, NetworkConfig};
 use super::parcel::{Parcel, ParcelContent, SERVER};
 use super::{FlowSimulation, FlowTimer};
 use crate::cross::CrossArrivals;
+use crate::merge::Merge;
 use crate::probe::CrossPacketEvent;
 use tcpcast_link::Packet;
 use tcpcast_net::{LinkId, RouteId};

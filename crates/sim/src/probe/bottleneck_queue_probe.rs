@@ -26,20 +26,8 @@ impl Probes {
         self.counters.set_link_cell(LinkCell::Carried, carried.bytes);
         self.counters.set_link_cell(LinkCell::Capacity, carried.capacity);
         let merged = self.counters.snapshot_and_merge_if_full(now, last);
-        let times = [&mut self.class_times, &mut self.link_waits];
-        if !last {
-            self.goodput.close_goodput_slot();
-        }
-        if merged {
-            self.goodput.merge_slot_pairs();
-        }
-        for times in times.into_iter().filter(|times| !times.is_disabled()) {
-            if !last {
-                times.close_slot();
-            }
-            if merged {
-                times.merge_slot_pairs();
-            }
-        }
+        self.goodput.counts.advance_slot(last, merged);
+        self.class_times.advance_slot(last, merged);
+        self.link_waits.advance_slot(last, merged);
     }
 }

@@ -3,6 +3,7 @@
 pub use crate::queue::CrossPacketEvent;
 
 use crate::cross::FluidHop;
+use crate::merge::{Merge, merge_fields};
 use crate::queue::CrossRateCounters;
 
 /// Packets of one stream since the warm-up.
@@ -39,6 +40,15 @@ pub struct FluidSums {
 #[derive(Clone, Debug, Default)]
 pub struct CrossCounters(Vec<StreamCounters>);
 
+merge_fields!(StreamCounters { offered, carried, dropped, waits, waited, rates, fluid });
+merge_fields!(FluidSums { series, load, lost });
+
+impl Merge for CrossCounters {
+    fn merge(&mut self, other: &Self) {
+        self.0.merge(&other.0);
+    }
+}
+
 impl CrossCounters {
     /// Counters of all streams, up to the last stream with a count.
     #[must_use]
@@ -67,22 +77,6 @@ impl CrossCounters {
     /// Discards all counters.
     pub fn clear(&mut self) {
         self.0.clear();
-    }
-
-    /// Adds the counters of another replication or hop.
-    pub fn merge(&mut self, others: &Self) {
-        for (stream, other) in others.0.iter().enumerate() {
-            let mine = self.stream_mut(stream);
-            mine.offered += other.offered;
-            mine.carried += other.carried;
-            mine.dropped += other.dropped;
-            mine.waits += other.waits;
-            mine.waited += other.waited;
-            mine.rates.merge(&other.rates);
-            mine.fluid.series += other.fluid.series;
-            mine.fluid.load += other.fluid.load;
-            mine.fluid.lost += other.fluid.lost;
-        }
     }
 
     /// Counts an event of a packet of a stream.

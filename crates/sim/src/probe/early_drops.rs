@@ -1,5 +1,7 @@
 //! Early drops of a queue.
 
+use crate::merge::merge_fields;
+
 /// Average queue lengths at arrivals, and drops although the buffer was not full.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct EarlyDropCounters {
@@ -22,11 +24,6 @@ impl EarlyDropCounters {
     pub fn count_drop(&mut self) {
         self.drops += 1;
     }
-
-    /// Adds the counts of another replication.
-    pub fn merge(&mut self, other: &Self) {
-        self.arrivals += other.arrivals;
-        self.averages += other.averages;
-        self.drops += other.drops;
-    }
 }
+
+merge_fields!(EarlyDropCounters { arrivals, averages, drops });

@@ -5,6 +5,7 @@
 //! report 4154 use three kinds of counts: blocks of consecutive packets, all files, and large
 //! files.
 
+use super::counts_by_slot::CountsBySlot;
 use super::{LogHistogram, Probes, SourceRecord};
 use crate::clock::Nanos;
 
@@ -36,17 +37,6 @@ pub enum GoodputKind {
 /// Names of the kinds, in the order of [`GoodputKind`].
 pub const GOODPUT_KINDS: [&str; 3] = ["small_file", "large_file", "block"];
 
-/// Number of goodputs in one bucket, for one class and kind in one time slot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct GoodputBucketCount {
-    /// Class times the number of kinds, plus the kind.
-    pub group: u16,
-    /// Bucket of the goodput.
-    pub bucket: u16,
-    /// Number of goodputs.
-    pub count: u64,
-}
-
 /// The current block of one source.
 #[derive(Clone, Copy, Debug, Default)]
 struct CurrentSourceBlock {
@@ -57,14 +47,7 @@ struct CurrentSourceBlock {
     packets: u32,
 }
 
-/// Maximum number of goodputs that are stored individually before they are counted: 1 MB.
-const MAX_STORED_GOODPUTS: usize = 1 << 18;
-
 /// Goodputs of a run, counted per slot of the counters.
-///
-/// Goodputs are first stored individually, which costs almost nothing per file. The memory consists
-/// of these and of the non-empty buckets of each slot. Slots are merged when the slots of the
-/// counters are merged.
 #[derive(Clone, Debug, Default)]
 pub struct GoodputCounters {
     /// Files with more packets than this are large.
@@ -72,35 +55,25 @@ pub struct GoodputCounters {
     /// Packets per block; 0 for no blocks.
     block: u32,
     blocks: Vec<CurrentSourceBlock>,
-    /// Group and bucket of each uncounted goodput, in the order of time.
-    uncounted: Vec<u32>,
-    closed: Vec<GoodputTimeSlot>,
-    /// Counts of the current slot.
-    open: Vec<GoodputBucketCount>,
+    /// Counts by bucket; the group is the class times the number of kinds, plus the kind.
+    pub counts: CountsBySlot<{ BUCKETS / u64::BITS as usize }>,
     /// Goodputs of files by size interval, in bit/s.
     by_size: Vec<LogHistogram>,
 }
 
-/// A completed slot.
-#[derive(Clone, Debug, Default)]
-struct GoodputTimeSlot {
-    counts: Vec<GoodputBucketCount>,
-    /// End of the uncounted goodputs of the slot.
-    end: usize,
-}
-
 impl GoodputCounters {
-    /// Creates empty counters for blocks of `block` packets (0 for none). Files of more than
-    /// `threshold` packets are large.
+    /// Creates empty counters of some classes for blocks of `block` packets (0 for none). Files of
+    /// more than `threshold` packets are large.
     #[must_use]
-    pub fn new(block: u32, threshold: u32) -> Self {
-        Self { threshold, block, ..Self::default() }
+    pub fn new(block: u32, threshold: u32, classes: usize) -> Self {
+        let counts = CountsBySlot::new(classes * GOODPUT_KINDS.len());
+        Self { threshold, block, blocks: Vec::new(), counts, by_size: Vec::new() }
     }
 
     /// Resets all counts; blocks in progress continue.
     pub fn reset_counts(&mut self) {
-        let blocks = std::mem::take(&mut self.blocks);
-        *self = Self { threshold: self.threshold, block: self.block, blocks, ..Self::default() };
+        self.counts.clear();
+        self.by_size.clear();
     }
 
     /// Counts a delivered file of a class and `size_interval`, with packets of `packet_bits`.
@@ -159,49 +132,8 @@ impl GoodputCounters {
         let bucket = (goodput.to_bits() >> MANTISSA_SHIFT)
             .saturating_sub(BITS_OF_ONE)
             .min(BUCKETS as u64 - 1);
-        let group = (class * GOODPUT_KINDS.len() + kind as usize) as u32;
-        self.uncounted.push(group << 16 | bucket as u32);
-        if self.uncounted.len() == MAX_STORED_GOODPUTS {
-            self.count_individual_goodputs();
-        }
+        self.counts.count_value(class * GOODPUT_KINDS.len() + kind as usize, bucket as usize);
         goodput
-    }
-
-    /// Counts the goodputs that are stored individually.
-    #[inline(never)]
-    fn count_individual_goodputs(&mut self) {
-        let mut begin = 0;
-        for slot in &mut self.closed {
-            add_goodputs_to_counts(&mut slot.counts, &mut self.uncounted[begin..slot.end]);
-            begin = std::mem::take(&mut slot.end);
-        }
-        add_goodputs_to_counts(&mut self.open, &mut self.uncounted[begin..]);
-        self.uncounted.clear();
-    }
-
-    /// Completes the current slot.
-    pub fn close_goodput_slot(&mut self) {
-        let counts = std::mem::take(&mut self.open);
-        self.closed.push(GoodputTimeSlot { counts, end: self.uncounted.len() });
-    }
-
-    /// Merges each pair of completed slots.
-    pub fn merge_slot_pairs(&mut self) {
-        let mut slots = std::mem::take(&mut self.closed).into_iter();
-        while let Some(GoodputTimeSlot { mut counts, end }) = slots.next() {
-            let second = slots.next().unwrap_or(GoodputTimeSlot { counts: Vec::new(), end });
-            counts.extend(second.counts);
-            merge_equal_counts(&mut counts);
-            self.closed.push(GoodputTimeSlot { counts, end: second.end });
-        }
-    }
-
-    /// Counts of each slot in order; the last slot is the current one.
-    #[must_use]
-    pub fn counts_by_slot(&self) -> Vec<Vec<GoodputBucketCount>> {
-        let mut counted = self.clone();
-        counted.count_individual_goodputs();
-        counted.closed.into_iter().map(|slot| slot.counts).chain([counted.open]).collect()
     }
 
     /// Goodputs of files by size interval, in bit/s, up to the last interval with a file.
@@ -209,29 +141,6 @@ impl GoodputCounters {
     pub fn file_goodputs_by_size(&self) -> &[LogHistogram] {
         &self.by_size
     }
-}
-
-/// Adds goodputs, packed as group and bucket, to counts.
-fn add_goodputs_to_counts(counts: &mut Vec<GoodputBucketCount>, goodputs: &mut [u32]) {
-    goodputs.sort_unstable();
-    let counted = |equal: &[u32]| GoodputBucketCount {
-        group: (equal[0] >> 16) as u16,
-        bucket: equal[0] as u16,
-        count: equal.len() as u64,
-    };
-    counts.extend(goodputs.chunk_by(u32::eq).map(counted));
-    merge_equal_counts(counts);
-}
-
-/// Merges counts of the same group and bucket.
-fn merge_equal_counts(counts: &mut Vec<GoodputBucketCount>) {
-    counts.sort_unstable();
-    counts.dedup_by(|next, kept| {
-        let same = (next.group, next.bucket) == (kept.group, kept.bucket);
-        kept.count += if same { next.count } else { 0 };
-        same
-    });
-    counts.shrink_to_fit();
 }
 
 impl Probes {
@@ -255,28 +164,31 @@ mod tests {
 
     #[test]
     fn buckets_resolve_goodputs_to_less_than_one_percent() {
-        let mut counters = GoodputCounters::new(0, 10);
+        let mut counters = GoodputCounters::new(0, 10, 1);
         for (packets, taken) in [(1, SECOND), (11, 3 * SECOND / 100), (10, 1 << 40)] {
-            let mut single = GoodputCounters::new(0, 10);
+            let mut single = GoodputCounters::new(0, 10, 1);
             single.count_file(0, 0, packets, 12_000.0, taken);
             counters.count_file(0, 0, packets, 12_000.0, taken);
             let goodput = f64::from(packets) * 12_000.0 * 1e9 / taken as f64;
-            let slots = single.counts_by_slot();
+            let slots = single.counts.counts_by_slot();
             let [counted] = slots[0][..] else { panic!("one file, {slots:?}") };
             assert!(edge(counted.bucket) <= goodput && goodput < edge(counted.bucket + 1));
             assert!(edge(counted.bucket + 1) / edge(counted.bucket) < 1.008);
-            assert_eq!(counted.group, u16::from(packets > 10));
+            assert_eq!(counted.group, u32::from(packets > 10));
         }
-        assert_eq!(counters.counts_by_slot()[0].iter().map(|count| count.count).sum::<u64>(), 3);
+        assert_eq!(
+            counters.counts.counts_by_slot()[0].iter().map(|count| count.count).sum::<u64>(),
+            3
+        );
     }
 
     #[test]
     fn values_out_of_range_count_in_first_and_last_bucket() {
-        let mut counters = GoodputCounters::new(0, 10);
+        let mut counters = GoodputCounters::new(0, 10, 1);
         counters.count_file(0, 0, 1, 12_000.0, u64::MAX);
         counters.count_file(0, 0, 1, 12_000.0, 0);
         let buckets: Vec<u16> =
-            counters.counts_by_slot()[0].iter().map(|count| count.bucket).collect();
+            counters.counts.counts_by_slot()[0].iter().map(|count| count.bucket).collect();
         assert_eq!(buckets, [0, BUCKETS as u16 - 1]);
         assert_eq!(edge(0), 1.0);
         assert_eq!(edge(BUCKETS as u16), (1_u64 << 40) as f64);
@@ -284,7 +196,7 @@ mod tests {
 
     #[test]
     fn blocks_start_with_their_file_and_are_consecutive() {
-        let mut counters = GoodputCounters::new(2, 10);
+        let mut counters = GoodputCounters::new(2, 10, 1);
         // 10 kbit per packet: the blocks of the first file take 4 and 6 s, and its last packet is
         // in no block.
         for second in [101, 104, 105, 110, 111] {
@@ -293,82 +205,26 @@ mod tests {
         // The next block starts with the next file.
         counters.count_packet(0, 7, 10_000.0, 200 * SECOND, 201 * SECOND);
         counters.count_packet(0, 7, 10_000.0, 200 * SECOND, 220 * SECOND);
-        let blocks: Vec<(u16, f64)> = counters.counts_by_slot()[0]
+        let blocks: Vec<(u32, f64)> = counters.counts.counts_by_slot()[0]
             .iter()
             .map(|count| (count.group, edge(count.bucket)))
             .collect();
         for ((group, edge), goodput) in blocks.iter().zip([1000.0, 20_000.0 / 6.0, 5000.0]) {
-            assert_eq!(*group, GoodputKind::Block as u16);
+            assert_eq!(*group, GoodputKind::Block as u32);
             assert!(*edge <= goodput && goodput / edge < 1.008, "{edge} for {goodput}");
         }
         assert_eq!(blocks.len(), 3);
     }
 
     #[test]
-    fn merged_slots_keep_their_counts() {
-        let mut counters = GoodputCounters::new(0, 10);
-        for slot in 1..=5 {
-            (0..slot)
-                .for_each(|n| counters.count_file(n % 3, 0, 5 + 3 * n as u32, 12_000.0, SECOND));
-            counters.close_goodput_slot();
-        }
-        counters.merge_slot_pairs();
-        counters.count_file(2, 0, 5, 12_000.0, SECOND);
-        let slots = counters.counts_by_slot();
-        let totals: Vec<u64> =
-            slots.iter().map(|slot| slot.iter().map(|count| count.count).sum()).collect();
-        assert_eq!(totals, [1 + 2, 3 + 4, 5, 1]);
-        let first = &slots[1];
-        let twice = first.iter().filter(|count| count.count == 2).count();
-        assert_eq!(twice, 3, "the third and fourth slots have three files in common");
-        assert_eq!(slots[3][0].group, 2 * GOODPUT_KINDS.len() as u16);
-    }
-
-    #[test]
-    fn intermediate_counting_does_not_change_the_result() {
-        let (mut plain, mut counted) = (GoodputCounters::new(0, 10), GoodputCounters::new(0, 10));
-        for n in 0..600_u32 {
-            for counters in [&mut plain, &mut counted] {
-                counters.count_file(n as usize % 2, 0, 1 + n % 20, 12_000.0, SECOND / 10);
-                if n % 70 == 69 {
-                    counters.close_goodput_slot();
-                }
-                if n == 500 {
-                    counters.merge_slot_pairs();
-                }
-            }
-            if n % 110 == 109 {
-                counted.count_individual_goodputs();
-            }
-        }
-        assert!(counted.uncounted.len() < 100);
-        assert_eq!(plain.counts_by_slot(), counted.counts_by_slot());
-        assert_eq!(
-            plain.counts_by_slot().iter().flatten().map(|count| count.count).sum::<u64>(),
-            600
-        );
-    }
-
-    #[test]
-    fn memory_is_independent_of_the_number_of_files() {
-        let mut counters = GoodputCounters::new(0, 10);
-        for n in 0..3 * MAX_STORED_GOODPUTS as u32 {
-            counters.count_file(0, 0, 1 + n % 20, 12_000.0, SECOND / 10);
-        }
-        assert!(counters.uncounted.len() < MAX_STORED_GOODPUTS && counters.open.len() == 20);
-        let total: u64 = counters.counts_by_slot()[0].iter().map(|count| count.count).sum();
-        assert_eq!(total, 3 * MAX_STORED_GOODPUTS as u64);
-    }
-
-    #[test]
     fn begin_keeps_the_block_in_progress() {
-        let mut counters = GoodputCounters::new(2, 10);
+        let mut counters = GoodputCounters::new(2, 10, 1);
         counters.count_packet(0, 0, 10_000.0, SECOND, 2 * SECOND);
         counters.count_file(0, 3, 4, 10_000.0, SECOND);
-        counters.close_goodput_slot();
+        counters.counts.close_slot();
         counters.reset_counts();
         counters.count_packet(0, 0, 10_000.0, SECOND, 3 * SECOND);
-        let slots = counters.counts_by_slot();
+        let slots = counters.counts.counts_by_slot();
         assert_eq!((slots.len(), slots[0].len()), (1, 1));
         let goodput = edge(slots[0][0].bucket);
         assert!(goodput <= 10_000.0 && 10_000.0 / goodput < 1.008, "two packets in 2 s");

@@ -1,5 +1,7 @@
 //! A histogram with equal relative resolution, for percentiles.
 
+use crate::merge::{Merge, merge_fields};
+
 /// 64 equal buckets per power of two: percentiles have an error of about 0.8 %.
 #[derive(Clone, Debug, Default)]
 pub struct LogHistogram {
@@ -38,17 +40,6 @@ impl LogHistogram {
         sum
     }
 
-    /// Adds the counts of another histogram.
-    pub fn merge(&mut self, other: &Self) {
-        if other.counts.len() > self.counts.len() {
-            self.counts.resize(other.counts.len(), 0);
-        }
-        for (mine, theirs) in self.counts.iter_mut().zip(&other.counts) {
-            *mine += theirs;
-        }
-        self.total += other.total;
-    }
-
     /// Quantile `q`, interpolated within its bucket; `None` if the histogram is empty.
     #[must_use]
     pub fn quantile(&self, q: f64) -> Option<f64> {
@@ -74,6 +65,8 @@ impl LogHistogram {
             .map(|(bucket, count)| (bucket_edge(bucket + 1), *count))
     }
 }
+
+merge_fields!(LogHistogram { counts, total });
 
 /// Lower limit of a bucket.
 fn bucket_edge(bucket: usize) -> f64 {

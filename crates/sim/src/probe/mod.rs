@@ -4,6 +4,7 @@ mod active_sources;
 mod bottleneck_queue_probe;
 mod capture;
 mod counter_table;
+mod counts_by_slot;
 mod cross_counters;
 mod delivered_by_time;
 mod early_drops;
@@ -29,11 +30,12 @@ pub use counter_table::{
     CLASS_CELLS, ClassCell, CounterTable, LINK_CELLS, LINK_CLASS_CELLS, LINK_TOTAL_CELLS, LinkCell,
     LinkClassCell, LinkTotalCell, SIZE_CELLS, SizeCell,
 };
+pub use counts_by_slot::{BucketCount, CountsBySlot};
 pub use cross_counters::{CrossCounters, CrossPacketEvent, FluidSums, StreamCounters};
 pub use delivered_by_time::DeliveredByTime;
 pub use early_drops::EarlyDropCounters;
 pub use goodput_counters::{
-    BUCKETS_PER_OCTAVE, GOODPUT_KINDS, GoodputBucketCount, GoodputCounters, GoodputKind, OCTAVES,
+    BUCKETS_PER_OCTAVE, GOODPUT_KINDS, GoodputCounters, GoodputKind, OCTAVES,
 };
 pub use histogram::LogHistogram;
 pub use link_load::LinkLoadCounters;
@@ -45,11 +47,12 @@ pub use sender_listener::SenderListener;
 pub use source_traces::{BbrPoint, SequenceEvent, SequencePoint, SourceTraces, WindowPoint};
 pub use time_series::TimeSeries;
 pub use times_by_slot::{
-    TIME_HISTOGRAM_BYTES, TIME_KINDS, TimeBucketCount, TimeKind, TimesBySlot, time_bucket_limits,
+    TIME_HISTOGRAM_BYTES, TIME_KINDS, TimeKind, TimesBySlot, time_bucket_limits,
 };
 pub use transfer_counters::{HandshakeSums, SizeIntervalTransfers, TransferCounters, TransferSums};
 
 use crate::clock::Nanos;
+use crate::merge::merge_fields;
 use crate::packet::{Packet, PacketKind};
 use serde::Deserialize;
 
@@ -199,6 +202,8 @@ pub struct SequenceNumberCounters {
     pub drops: u64,
 }
 
+merge_fields!(SequenceNumberCounters { packets, drops });
+
 /// Larger sequence numbers share one counter.
 const MAX_COUNTED_SEQUENCE: usize = 4096;
 
@@ -300,7 +305,7 @@ impl Probes {
             on_times: vec![LogHistogram::default(); classes],
             rates: vec![LogHistogram::default(); classes],
             waits: LogHistogram::default(),
-            goodput: GoodputCounters::new(block, threshold),
+            goodput: GoodputCounters::new(block, threshold, classes),
             transfers: TransferCounters::default(),
             delivered: DeliveredByTime::new(&config.report_at),
             time_series: TimeSeries::new(classes, config.time_series),

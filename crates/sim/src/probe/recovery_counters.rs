@@ -1,7 +1,7 @@
 //! Timeouts by kind, and statistics of recoveries (Engset report, Table 7, Figures 15 and 16).
 
-use super::replication_totals::add_elementwise;
 use crate::clock::Nanos;
+use crate::merge::merge_fields;
 use tcpcast_tcp::{TcpEvent, TimeoutState};
 
 /// Progress of an endless flow since its start, warm-up included.
@@ -113,22 +113,6 @@ impl RecoveryCounters {
         }
     }
 
-    /// Adds the counts of another replication.
-    pub fn merge(&mut self, other: &Self) {
-        for (mine, theirs) in self.timeouts.iter_mut().zip(other.timeouts) {
-            *mine += theirs;
-        }
-        for (mine, theirs) in self.stalled.iter_mut().zip(other.stalled) {
-            *mine += theirs;
-        }
-        self.recoveries += other.recoveries;
-        self.duration += other.duration;
-        self.sent += other.sent;
-        add_elementwise(&mut self.by_window, &other.by_window);
-        add_elementwise(&mut self.by_retransmissions, &other.by_retransmissions);
-        add_elementwise(&mut self.by_burst, &other.by_burst);
-    }
-
     /// Counts a successful recovery.
     pub fn count_recovery(&mut self, duration: Nanos, sent: u32, retransmissions: u32, burst: u32) {
         self.recoveries += 1;
@@ -138,6 +122,17 @@ impl RecoveryCounters {
         increment_count(&mut self.by_burst, burst);
     }
 }
+
+merge_fields!(RecoveryCounters {
+    timeouts,
+    stalled,
+    by_window,
+    recoveries,
+    duration,
+    sent,
+    by_retransmissions,
+    by_burst
+});
 
 #[cfg(test)]
 mod tests {

@@ -5,6 +5,7 @@ use super::{
     SequenceNumberCounters, TransferCounters,
 };
 use crate::clock::Nanos;
+use crate::merge::{Merge, merge_by_index};
 
 /// Sums of the probes of several replications.
 #[derive(Clone, Debug, Default)]
@@ -51,44 +52,19 @@ impl ReplicationTotals {
     }
 
     fn add_probes(&mut self, probes: &Probes) {
-        add_elementwise(&mut self.queue_time, probes.occupancy.time_by_length());
-        add_elementwise(&mut self.queue_seen, probes.occupancy.arrivals_by_length());
+        merge_by_index(&mut self.queue_time, probes.occupancy.time_by_length());
+        merge_by_index(&mut self.queue_seen, probes.occupancy.arrivals_by_length());
         self.early.merge(&probes.early);
         self.cross.merge(&probes.cross);
-        add_elementwise(&mut self.states_time, probes.states.time_by_active_count());
-        add_elementwise(&mut self.births, probes.states.starts_by_active_count());
-        add_elementwise(&mut self.deaths, probes.states.ends_by_active_count());
+        merge_by_index(&mut self.states_time, probes.states.time_by_active_count());
+        merge_by_index(&mut self.births, probes.states.starts_by_active_count());
+        merge_by_index(&mut self.deaths, probes.states.ends_by_active_count());
         self.recovery.merge(&probes.recovery);
-        merge_histograms(&mut self.on_times, &probes.on_times);
-        merge_histograms(&mut self.rates, &probes.rates);
+        self.on_times.merge(&probes.on_times);
+        self.rates.merge(&probes.rates);
         self.waits.merge(&probes.waits);
-        merge_histograms(&mut self.goodputs_by_size, probes.goodput.file_goodputs_by_size());
+        merge_by_index(&mut self.goodputs_by_size, probes.goodput.file_goodputs_by_size());
         self.transfers.merge(&probes.transfers);
-        if probes.by_number.len() > self.by_number.len() {
-            self.by_number.resize(probes.by_number.len(), SequenceNumberCounters::default());
-        }
-        for (mine, theirs) in self.by_number.iter_mut().zip(probes.by_number.iter()) {
-            mine.packets += theirs.packets;
-            mine.drops += theirs.drops;
-        }
-    }
-}
-
-/// Adds each histogram of `theirs` to the one with the same index in `mine`, which grows if
-/// necessary.
-fn merge_histograms(mine: &mut Vec<LogHistogram>, theirs: &[LogHistogram]) {
-    if theirs.len() > mine.len() {
-        mine.resize(theirs.len(), LogHistogram::default());
-    }
-    mine.iter_mut().zip(theirs).for_each(|(sum, each)| sum.merge(each));
-}
-
-/// Adds `theirs` to `mine` element by element; `mine` grows if necessary.
-pub(super) fn add_elementwise(mine: &mut Vec<u64>, theirs: &[u64]) {
-    if theirs.len() > mine.len() {
-        mine.resize(theirs.len(), 0);
-    }
-    for (sum, value) in mine.iter_mut().zip(theirs) {
-        *sum += value;
+        merge_by_index(&mut self.by_number, &probes.by_number[..]);
     }
 }

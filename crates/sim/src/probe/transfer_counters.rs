@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{ClassCell, LogHistogram, Probes, SourceRecord};
 use crate::clock::Nanos;
+use crate::merge::merge_fields;
 
 /// Exact sums over transfers, independent of the order in which replications are merged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -29,15 +30,15 @@ impl TransferSums {
         self.delivery += delivery;
         self.delivery_squares += delivery * delivery;
     }
-
-    fn merge(&mut self, other: &Self) {
-        self.transfers += other.transfers;
-        self.completion += other.completion;
-        self.completion_squares += other.completion_squares;
-        self.delivery += other.delivery;
-        self.delivery_squares += other.delivery_squares;
-    }
 }
+
+merge_fields!(TransferSums {
+    transfers,
+    completion,
+    completion_squares,
+    delivery,
+    delivery_squares
+});
 
 /// Transfers of one size interval.
 #[derive(Clone, Debug, Default)]
@@ -73,14 +74,9 @@ impl HandshakeSums {
         self.total_squares += u128::from(total) * u128::from(total);
         self.totals.add_value(total as f64 * 1e-9);
     }
-
-    fn merge(&mut self, other: &Self) {
-        self.transfers += other.transfers;
-        self.total += other.total;
-        self.total_squares += other.total_squares;
-        self.totals.merge(&other.totals);
-    }
 }
+
+merge_fields!(HandshakeSums { transfers, total, total_squares, totals });
 
 /// Transfers of all size intervals.
 #[derive(Clone, Debug, Default)]
@@ -112,20 +108,10 @@ impl TransferCounters {
     pub fn count_total_time(&mut self, size_interval: usize, total: Nanos) {
         entry_or_extend(&mut self.rows, size_interval).opened.add_transfer(total);
     }
-
-    /// Adds the transfers of another replication.
-    pub fn merge(&mut self, other: &Self) {
-        for (row, theirs) in other.rows.iter().enumerate() {
-            let mine = entry_or_extend(&mut self.rows, row);
-            mine.completions.merge(&theirs.completions);
-            mine.deliveries.merge(&theirs.deliveries);
-            mine.opened.merge(&theirs.opened);
-            for (losses, sums) in &theirs.by_losses {
-                mine.by_losses.entry(*losses).or_default().merge(sums);
-            }
-        }
-    }
 }
+
+merge_fields!(SizeIntervalTransfers { by_losses, completions, deliveries, opened });
+merge_fields!(TransferCounters { rows });
 
 impl Probes {
     /// Records the end of a handshake and the start of a file of `packets` packets.
@@ -165,6 +151,7 @@ fn entry_or_extend<T: Clone + Default>(list: &mut Vec<T>, index: usize) -> &mut 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::merge::Merge;
 
     #[test]
     fn merge_is_exact_and_independent_of_the_order() {

@@ -1,6 +1,7 @@
 //! Events of cross traffic at a queue.
 
 use crate::clock::Nanos;
+use crate::merge::{Merge, merge_fields};
 
 /// Event of a cross packet at a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,12 +38,6 @@ impl CrossRateCounters {
         self.merge(&Self { bins: 1, cut, sum: kept, squares: kept * kept });
         kept
     }
-
-    /// Adds other counters.
-    pub fn merge(&mut self, other: &Self) {
-        self.bins += other.bins;
-        self.cut += other.cut;
-        self.sum += other.sum;
-        self.squares += other.squares;
-    }
 }
+
+merge_fields!(CrossRateCounters { bins, cut, sum, squares });
