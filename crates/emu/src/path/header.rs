@@ -74,7 +74,7 @@ impl IpHeader {
     }
 }
 
-fn read_word(packet: &[u8], start: usize) -> u32 {
+pub(super) fn read_word(packet: &[u8], start: usize) -> u32 {
     u32::from_be_bytes([packet[start], packet[start + 1], packet[start + 2], packet[start + 3]])
 }
 

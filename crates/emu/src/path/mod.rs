@@ -7,14 +7,14 @@
 
 pub mod header;
 mod packet_slab;
-mod tcp_ack;
+mod tcp_header;
 
 pub use packet_slab::{HEADROOM, MAX_BYTES, PacketSlab};
 
 use header::{IpHeader, set_codepoint};
 use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use tcp_ack::TcpAck;
+pub(crate) use tcp_header::{TcpHeader, is_sequence_after};
 use tcpcast_link::time::Nanos;
 use tcpcast_link::{Ecn, Packet};
 use tcpcast_net::{
@@ -168,8 +168,8 @@ impl<O> NetworkEnd<'_, O> {
         IpHeader::parse_ip(self.slab.packet(packet.cell))
     }
 
-    fn ack_of(&self, packet: &PacketInTransit) -> Option<TcpAck> {
-        TcpAck::parse_ip(self.slab.packet(packet.cell))
+    fn ack_of(&self, packet: &PacketInTransit) -> Option<TcpHeader> {
+        TcpHeader::parse_ip(self.slab.packet(packet.cell))
     }
 }
 

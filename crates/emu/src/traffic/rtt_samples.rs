@@ -1,5 +1,6 @@
 //! Round-trip times of a connection, from its packets at the sender's end of the links.
 
+use crate::path::is_sequence_after;
 use std::collections::VecDeque;
 use tcpcast_link::time::Nanos;
 
@@ -15,22 +16,17 @@ struct SentSegment {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct RttSamples(VecDeque<SentSegment>);
 
-/// Whether a sequence number is after another (RFC 9293, section 3.4).
-fn is_after(number: u32, other: u32) -> bool {
-    number.wrapping_sub(other) as i32 > 0
-}
-
 impl RttSamples {
     /// Adds a segment with the bytes from `begin` to `end`, or marks the retransmitted ones.
     pub(super) fn add_sent(&mut self, now: Nanos, begin: u32, end: u32) {
-        if self.0.back().is_none_or(|last| is_after(end, last.end)) {
+        if self.0.back().is_none_or(|last| is_sequence_after(end, last.end)) {
             self.0.push_back(SentSegment { end, entered: now, is_retransmitted: false });
             return;
         }
-        let first = self.0.partition_point(|segment| !is_after(segment.end, begin));
+        let first = self.0.partition_point(|segment| !is_sequence_after(segment.end, begin));
         for segment in self.0.range_mut(first..) {
             segment.is_retransmitted = true;
-            if !is_after(end, segment.end) {
+            if !is_sequence_after(end, segment.end) {
                 break;
             }
         }
@@ -39,7 +35,7 @@ impl RttSamples {
     /// Removes the segments up to an acknowledgement number. Returns the time at which the first
     /// one entered, unless one was retransmitted (Karn's rule; Linux's `tcp_clean_rtx_queue`).
     pub(super) fn take_acked(&mut self, ack: u32) -> Option<Nanos> {
-        let count = self.0.partition_point(|segment| !is_after(segment.end, ack));
+        let count = self.0.partition_point(|segment| !is_sequence_after(segment.end, ack));
         let first = self.0.front()?.entered;
         let mut is_ambiguous = false;
         for segment in self.0.drain(..count) {

@@ -3,13 +3,12 @@
 use super::rtt_samples::RttSamples;
 use super::{FlowKind, LinkRole, TallyConfig, format_json_list};
 use crate::forwarding::{LATE_THRESHOLD, lateness_reason};
-use crate::path::{PacketInTransit, PacketObserver};
+use crate::path::{PacketInTransit, PacketObserver, TcpHeader, is_sequence_after};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 use tcpcast_link::time::{MICROSECOND, MILLISECOND, Nanos};
 use tcpcast_net::{DropCause, LinkId, Service};
-use tcpcast_wire::{ACK, SYN};
 
 /// Number of the end of the client.
 const CLIENT: usize = 1;
@@ -18,8 +17,6 @@ const IP_HEADER_BYTES: usize = 20;
 const PROTOCOL_ICMP: u8 = 1;
 const ECHO_REQUEST: u8 = 8;
 const ECHO_REPLY: u8 = 0;
-/// RST flag (RFC 9293, section 3.1).
-const RST_FLAG: u8 = 0x04;
 
 /// Resolution of the histograms of times.
 pub(super) const TIME_RESOLUTION: Nanos = 20 * MICROSECOND;
@@ -167,42 +164,6 @@ impl SharedTally {
     }
 }
 
-/// Fields of a TCP segment.
-struct SegmentFields {
-    source_port: u16,
-    destination_port: u16,
-    payload: usize,
-    sequence: u32,
-    /// `None` for the first packet of a connection and for resets.
-    ack: Option<u32>,
-    opens: bool,
-}
-
-impl SegmentFields {
-    /// Parses an IPv4 packet; `None` if it is not TCP.
-    fn parse_segment(packet: &[u8]) -> Option<Self> {
-        let ip = usize::from(packet.first()? & 15) * 4;
-        let tcp = packet.get(ip..).filter(|tcp| tcp.len() >= 20 && packet[9] == 6)?;
-        let payload = tcp.len().saturating_sub(usize::from(tcp[12] >> 4) * 4);
-        let word = |at: usize| u32::from_be_bytes([tcp[at], tcp[at + 1], tcp[at + 2], tcp[at + 3]]);
-        // Resets may have the ACK flag, but do not acknowledge data.
-        let acks = tcp[13] & (ACK | RST_FLAG) == ACK;
-        Some(Self {
-            source_port: u16::from_be_bytes([tcp[0], tcp[1]]),
-            destination_port: u16::from_be_bytes([tcp[2], tcp[3]]),
-            payload,
-            sequence: word(4),
-            ack: acks.then(|| word(8)),
-            opens: tcp[13] & (ACK | SYN) == SYN,
-        })
-    }
-}
-
-/// Whether a sequence number is after another (RFC 9293, section 3.4).
-fn is_sequence_after(number: u32, other: u32) -> bool {
-    number.wrapping_sub(other) as i32 > 0
-}
-
 /// Flow of a packet, and the end that sends it: 0 is the server. See [`super::TrafficCommand`].
 fn flow_and_end(packet: &PacketInTransit) -> (usize, usize) {
     (packet.pair as usize / 2, packet.pair as usize % 2)
@@ -266,11 +227,11 @@ impl TrafficTally {
     }
 
     /// Segment of a packet that counts as data of its flow, with TCP.
-    fn data_segment(&self, packet: &PacketInTransit, bytes: &[u8]) -> Option<SegmentFields> {
+    fn data_segment(&self, packet: &PacketInTransit, bytes: &[u8]) -> Option<TcpHeader> {
         let (flow, end) = flow_and_end(packet);
         let role = &self.config.flows[flow];
         let sends = matches!(role.kind, FlowKind::Tcp { sender } if sender == end);
-        let segment = SegmentFields::parse_segment(bytes).filter(|_| sends)?;
+        let segment = TcpHeader::parse_ip(bytes).filter(|_| sends)?;
         (segment.payload > 0).then_some(segment)
     }
 
@@ -291,10 +252,10 @@ impl TrafficTally {
         let (flow, end) = flow_and_end(packet);
         match self.config.flows[flow].kind {
             FlowKind::Tcp { sender } => {
-                let Some(segment) = SegmentFields::parse_segment(bytes) else { return };
+                let Some(segment) = TcpHeader::parse_ip(bytes) else { return };
                 if sender == end {
                     self.enter_data(now, flow, &segment);
-                } else if segment.opens || segment.payload > 0 {
+                } else if segment.opens_connection() || segment.payload > 0 {
                     self.enter_request(now, flow, &segment);
                 }
             }
@@ -309,13 +270,13 @@ impl TrafficTally {
         }
     }
 
-    fn enter_data(&mut self, now: Nanos, flow: usize, segment: &SegmentFields) {
+    fn enter_data(&mut self, now: Nanos, flow: usize, segment: &TcpHeader) {
         if segment.payload == 0 {
             return;
         }
         self.flows[flow].sent += 1;
         let ends = segment.sequence.wrapping_add(segment.payload as u32);
-        let Some(file) = self.files[flow].get_mut(&segment.destination_port) else { return };
+        let Some(file) = self.files[flow].get_mut(&segment.destination_port()) else { return };
         file.arrived += 1;
         file.first_entered.get_or_insert(now);
         if file.end.is_none_or(|end| is_sequence_after(ends, end)) {
@@ -324,13 +285,13 @@ impl TrafficTally {
         file.rtts.add_sent(now, segment.sequence, ends);
     }
 
-    fn enter_request(&mut self, now: Nanos, flow: usize, segment: &SegmentFields) {
+    fn enter_request(&mut self, now: Nanos, flow: usize, segment: &TcpHeader) {
         let files = &mut self.files[flow];
-        if segment.opens {
+        if segment.opens_connection() {
             let new = || FileTally { opened: now, ..FileTally::default() };
-            files.entry(segment.source_port).or_insert_with(new);
+            files.entry(segment.source_port()).or_insert_with(new);
         }
-        if let Some(file) = files.get_mut(&segment.source_port) {
+        if let Some(file) = files.get_mut(&segment.source_port()) {
             file.asked.get_or_insert(now);
         }
     }
@@ -353,11 +314,11 @@ impl TrafficTally {
                 _ => (),
             },
             FlowKind::Tcp { sender } => {
-                let Some(segment) = SegmentFields::parse_segment(bytes) else { return };
+                let Some(segment) = TcpHeader::parse_ip(bytes) else { return };
                 if end != sender {
                     self.deliver_ack(due, flow, &segment);
                 } else if segment.payload > 0 {
-                    if let Some(file) = self.files[flow].get_mut(&segment.destination_port) {
+                    if let Some(file) = self.files[flow].get_mut(&segment.destination_port()) {
                         file.last_left = due;
                     }
                 }
@@ -365,9 +326,9 @@ impl TrafficTally {
         }
     }
 
-    fn deliver_ack(&mut self, due: Nanos, flow: usize, segment: &SegmentFields) {
-        let file = self.files[flow].get_mut(&segment.source_port);
-        let Some((file, ack)) = file.zip(segment.ack) else { return };
+    fn deliver_ack(&mut self, due: Nanos, flow: usize, segment: &TcpHeader) {
+        let file = self.files[flow].get_mut(&segment.source_port());
+        let Some((file, ack)) = file.zip(segment.acknowledged()) else { return };
         file.record_delivered_ack(due, ack);
         if let Some(entered) = file.rtts.take_acked(ack) {
             let rtt = due - entered;
@@ -423,7 +384,7 @@ impl PacketObserver for SharedTally {
             DropCause::Random => flow.random_drops += 1,
         }
         if let Some(segment) = tally.data_segment(packet, bytes) {
-            if let Some(file) = tally.files[number].get_mut(&segment.destination_port) {
+            if let Some(file) = tally.files[number].get_mut(&segment.destination_port()) {
                 file.drops += 1;
             }
         }
@@ -450,6 +411,7 @@ mod tests {
     use std::num::NonZeroU64;
     use tcpcast_link::queue::BufferLimits;
     use tcpcast_net::{LinkConfig, Network};
+    use tcpcast_wire::{ACK, SYN};
 
     const SERVER: usize = 0;
 

@@ -1,11 +1,10 @@
-//! Reads what a filter of acknowledgements needs to know of a TCP packet.
+//! Reads what counters and a filter of acknowledgements need to know of a TCP packet.
 
-/// Flags of TCP (RFC 9293, section 3.1).
-const FIN: u8 = 1;
-const SYN: u8 = 2;
+use super::header::read_word;
+use tcpcast_wire::{ACK, FIN, PSH, SYN};
+
+/// Further flags of TCP (RFC 9293, section 3.1).
 const RST: u8 = 4;
-const PSH: u8 = 8;
-const ACK: u8 = 16;
 const URG: u8 = 32;
 /// Kinds of options (RFC 9293, 2018, 7323).
 const NO_OPERATION: u8 = 1;
@@ -15,26 +14,31 @@ const MAX_SACKS: usize = 4;
 
 /// Header of a TCP packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct TcpAck {
+pub(crate) struct TcpHeader {
     /// Source and destination port.
     ports: u32,
+    pub sequence: u32,
     ack: u32,
     flags: u8,
-    payload: usize,
+    pub payload: usize,
     /// Value and echo.
     timestamps: Option<(u32, u32)>,
     sacks: [Option<(u32, u32)>; MAX_SACKS],
     has_other_options: bool,
 }
 
-/// Whether a sequence number is before another or equal (RFC 9293, section 3.4).
-fn is_at_most(number: u32, other: u32) -> bool {
-    other.wrapping_sub(number) as i32 >= 0
+/// Whether a sequence number is after another (RFC 9293, section 3.4).
+pub(crate) fn is_sequence_after(number: u32, other: u32) -> bool {
+    number.wrapping_sub(other) as i32 > 0
 }
 
-impl TcpAck {
+fn is_at_most(number: u32, other: u32) -> bool {
+    !is_sequence_after(number, other)
+}
+
+impl TcpHeader {
     /// Parses an IP packet; `None` if it is not TCP, is a fragment, or is truncated.
-    pub(super) fn parse_ip(packet: &[u8]) -> Option<Self> {
+    pub(crate) fn parse_ip(packet: &[u8]) -> Option<Self> {
         let (protocol, start) = match packet.first()? >> 4 {
             4 if packet.len() >= 20 => {
                 let is_fragment = u16::from_be_bytes([packet[6], packet[7]]) & 0x3fff != 0;
@@ -48,6 +52,7 @@ impl TcpAck {
         let options = tcp.get(20..header)?;
         let mut parsed = Self {
             ports: read_word(tcp, 0),
+            sequence: read_word(tcp, 4),
             ack: read_word(tcp, 8),
             flags: tcp[13],
             payload: tcp.len() - header,
@@ -85,6 +90,25 @@ impl TcpAck {
             }
             options = &options[length..];
         }
+    }
+
+    pub(crate) fn source_port(&self) -> u16 {
+        (self.ports >> 16) as u16
+    }
+
+    pub(crate) fn destination_port(&self) -> u16 {
+        self.ports as u16
+    }
+
+    /// Acknowledgement number; `None` for the first packet of a connection, and for resets, which
+    /// do not acknowledge data.
+    pub(crate) fn acknowledged(&self) -> Option<u32> {
+        (self.flags & (ACK | RST) == ACK).then_some(self.ack)
+    }
+
+    /// Whether the packet is the first of its connection.
+    pub(crate) fn opens_connection(&self) -> bool {
+        self.flags & (ACK | SYN) == SYN
     }
 
     /// Bits ECE and CWR.
@@ -130,10 +154,6 @@ impl TcpAck {
     }
 }
 
-fn read_word(bytes: &[u8], start: usize) -> u32 {
-    u32::from_be_bytes([bytes[start], bytes[start + 1], bytes[start + 2], bytes[start + 3]])
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -150,8 +170,8 @@ mod tests {
         bytes
     }
 
-    fn ack(ack: u32, options: &[u8]) -> TcpAck {
-        TcpAck::parse_ip(&packet(ack, ACK, options, 0)).unwrap()
+    fn ack(ack: u32, options: &[u8]) -> TcpHeader {
+        TcpHeader::parse_ip(&packet(ack, ACK, options, 0)).unwrap()
     }
 
     fn sacks(blocks: &[(u32, u32)]) -> Vec<u8> {
@@ -169,10 +189,10 @@ mod tests {
         assert!(!ack(9, &[]).supersedes(&ack(10, &[])));
         assert!(!ack(10, &[]).supersedes(&ack(10, &[])), "a duplicate");
         for (flags, payload) in [(ACK | FIN, 0), (ACK | PSH, 0), (0, 0), (ACK, 1)] {
-            let other = TcpAck::parse_ip(&packet(9, flags, &[], payload)).unwrap();
+            let other = TcpHeader::parse_ip(&packet(9, flags, &[], payload)).unwrap();
             assert!(!ack(10, &[]).supersedes(&other), "{flags} {payload}");
         }
-        let data = TcpAck::parse_ip(&packet(10, ACK | PSH, &[], 100)).unwrap();
+        let data = TcpHeader::parse_ip(&packet(10, ACK | PSH, &[], 100)).unwrap();
         assert!(data.supersedes(&ack(9, &[])));
     }
 
@@ -201,11 +221,11 @@ mod tests {
         let mut long = packet(1, ACK, &[], 0);
         long[32] = 0xf0;
         for other in [&[][..], &fragment, &long, &packet(1, ACK, &[], 0)[..39]] {
-            assert_eq!(TcpAck::parse_ip(other), None);
+            assert_eq!(TcpHeader::parse_ip(other), None);
         }
-        assert_eq!(TcpAck::parse_ip(&packet(1, ACK | 0xc0, &[], 0)).unwrap().ecn_echo(), 3);
+        assert_eq!(TcpHeader::parse_ip(&packet(1, ACK | 0xc0, &[], 0)).unwrap().ecn_echo(), 3);
         assert!(
-            TcpAck::parse_ip(&packet(1, ACK, &[TIMESTAMPS, 200, 0, 0], 0))
+            TcpHeader::parse_ip(&packet(1, ACK, &[TIMESTAMPS, 200, 0, 0], 0))
                 .unwrap()
                 .has_other_options
         );
