@@ -9,9 +9,9 @@ use std::time::Instant;
 use tcpcast_link::link::{FifoLink, QueueingLink};
 use tcpcast_link::queue::{
     AdmitAll, AnyQueue, BufferAssignment, BufferLimits, Cake, CakeConfig, Codel, CodelConfig,
-    DropPolicy, DropReason, DropTail, Drr, DrrConfig, Fifo, FqCodel, FqCodelConfig, HeadDrop,
-    HeadOfLine, Pie, PieConfig, QueueConfig, QueueDiscipline, QueueProbe, Red, RedConfig, RedRules,
-    TieBreakRule,
+    DropPolicy, DropReason, DropTail, Drr, DrrConfig, EvictOldest, Fifo, FqCodel, FqCodelConfig,
+    HeadDrop, HeadOfLine, Pie, PieConfig, QueueConfig, QueueDiscipline, QueueProbe, Red, RedConfig,
+    RedRules, TieBreakRule,
 };
 use tcpcast_link::random::RandomStream;
 use tcpcast_link::transmit::{ConstantRate, Transmitter};
@@ -155,7 +155,7 @@ fn main() {
     print("no queue", &run_without_queue);
     print("droptail, departure known", &run_fifo);
     print("droptail", &|load| run_held(|| DropTail::new(limits, AdmitAll), 1, load));
-    print("head-drop", &|load| run_held(|| HeadDrop::new(limits), 1, load));
+    print("head-drop", &|load| run_held(|| HeadDrop::new(limits, EvictOldest), 1, load));
     print("red", &|load| run_held(|| Fifo::new(limits, red()), 1, load));
     print("pie", &|load| {
         run_held(

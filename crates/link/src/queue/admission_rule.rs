@@ -32,14 +32,21 @@ pub enum AdmitDecision {
 
 /// An admission rule.
 pub trait AdmissionRule {
+    /// Whether a packet that arrives at a full buffer evicts the oldest waiting packets. The packet
+    /// in transmission is never evicted.
+    const EVICTS_OLDEST: bool = false;
+
     /// Decides about an arriving packet. Without room, the packet is dropped regardless of the
     /// result.
+    #[inline]
     fn admit<T>(
         &mut self,
-        now: Nanos,
-        context: &ArrivalContext,
-        probe: &mut impl QueueProbe<T>,
-    ) -> AdmitDecision;
+        _now: Nanos,
+        _context: &ArrivalContext,
+        _probe: &mut impl QueueProbe<T>,
+    ) -> AdmitDecision {
+        AdmitDecision::Accept
+    }
 
     /// The last packet passed to [`AdmissionRule::admit`] is dropped because the buffer is full.
     fn on_overflow(&mut self) {}
@@ -64,14 +71,13 @@ pub trait AdmissionRule {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AdmitAll;
 
-impl AdmissionRule for AdmitAll {
-    #[inline]
-    fn admit<T>(
-        &mut self,
-        _: Nanos,
-        _: &ArrivalContext,
-        _: &mut impl QueueProbe<T>,
-    ) -> AdmitDecision {
-        AdmitDecision::Accept
-    }
+impl AdmissionRule for AdmitAll {}
+
+/// A rule that accepts all packets, and evicts the oldest ones if the buffer is full, so that their
+/// senders detect the loss earlier.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EvictOldest;
+
+impl AdmissionRule for EvictOldest {
+    const EVICTS_OLDEST: bool = true;
 }

@@ -141,7 +141,7 @@ impl Cobalt {
 }
 
 /// `x <- x (3 - count x^2) / 2` in units of 2^-32, as in Linux.
-const fn newton_step(root: u32, count: u32) -> u32 {
+pub(super) const fn newton_step(root: u32, count: u32) -> u32 {
     let square = ((root as u64 * root as u64) >> 32) as u32;
     let rest = (3_u64 << 32).wrapping_sub(count as u64 * square as u64) >> 2;
     (rest.wrapping_mul(root as u64) >> 31) as u32

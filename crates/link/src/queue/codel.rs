@@ -13,6 +13,7 @@
 //!        '------------- below target, or at most one packet -----------'   '-' drop, count += 1
 //! ```
 
+use super::cobalt::newton_step;
 use super::{
     BufferLimits, DropReason, EnqueueOutcome, QueueDiscipline, QueueProbe,
     buffer_occupancy::BufferOccupancy,
@@ -248,14 +249,11 @@ impl CodelState {
         }
     }
 
-    /// `x <- x (3 - count x^2) / 2` in Linux's arithmetic: 32 bits, with the upper 16 stored. The
-    /// result wraps modulo 2^64 if the previous value is inaccurate, as after many simultaneous
-    /// drops.
+    /// Linux's step, with the upper 16 bits stored. The result wraps if the previous value is
+    /// inaccurate, as after many simultaneous drops.
     fn newton_step(&mut self) {
-        let root = u64::from(self.inverse_root) << 16;
-        let square = (root * root) >> 32;
-        let rest = (3_u64 << 32).wrapping_sub(u64::from(self.count).wrapping_mul(square)) >> 2;
-        self.inverse_root = ((rest.wrapping_mul(root) >> 31) as u32 >> 16) as u16;
+        let root = newton_step(u32::from(self.inverse_root) << 16, self.count);
+        self.inverse_root = (root >> 16) as u16;
     }
 }
 

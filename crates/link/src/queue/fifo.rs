@@ -1,8 +1,8 @@
-//! FIFO queue that drops arriving packets when full.
+//! FIFO queue that drops arriving packets when full, or the oldest packets (head drop).
 
 use super::{
     AdmissionRule, AdmitAll, AdmitDecision, ArrivalContext, BufferLimits, DropReason,
-    EnqueueOutcome, QueueDiscipline, QueueProbe, buffer_occupancy::BufferOccupancy,
+    EnqueueOutcome, EvictOldest, QueueDiscipline, QueueProbe, buffer_occupancy::BufferOccupancy,
 };
 use crate::packet::Packet;
 use crate::ring_buffer::RingBuffer;
@@ -10,6 +10,8 @@ use crate::time::Nanos;
 
 /// The drop-tail queue.
 pub type DropTail<T = u32> = Fifo<T, AdmitAll>;
+/// The head-drop queue.
+pub type HeadDrop<T = u32> = Fifo<T, EvictOldest>;
 
 /// A FIFO queue behind an admission rule, which may drop or mark packets early.
 #[derive(Clone, Debug)]
@@ -38,6 +40,17 @@ impl<T: Copy, A: AdmissionRule> Fifo<T, A> {
     pub fn admission(&self) -> &A {
         &self.admission
     }
+
+    /// Evicts the oldest packets for a packet of `bytes`, unless it does not fit even into an empty
+    /// queue.
+    fn evict_oldest_for(&mut self, now: Nanos, bytes: u32, probe: &mut impl QueueProbe<T>) {
+        let BufferOccupancy { max, in_service, .. } = self.occupancy;
+        while max.has_room(in_service, bytes) && !self.occupancy.has_room(bytes) {
+            let Some(oldest) = self.packets.pop() else { break };
+            self.occupancy.waiting.remove_packet(oldest.bytes);
+            probe.on_drop(now, &oldest, DropReason::Full);
+        }
+    }
 }
 
 impl<T: Copy, A: AdmissionRule> QueueDiscipline<T> for Fifo<T, A> {
@@ -49,6 +62,9 @@ impl<T: Copy, A: AdmissionRule> QueueDiscipline<T> for Fifo<T, A> {
         probe: &mut impl QueueProbe<T>,
     ) -> EnqueueOutcome {
         let mut packet = packet.with_arrival_time(now);
+        if A::EVICTS_OLDEST {
+            self.evict_oldest_for(now, packet.bytes, probe);
+        }
         let has_room = self.occupancy.has_room(packet.bytes);
         let idle = self.occupancy.in_service.packets == 0;
         let context = ArrivalContext {
@@ -142,5 +158,46 @@ mod tests {
         assert_eq!(offer(41), EnqueueOutcome::Dropped(DropReason::Full));
         assert_eq!(offer(40), EnqueueOutcome::Accepted);
         assert_eq!(queue.held_backlog(), Backlog { packets: 3, bytes: 3000 });
+    }
+
+    #[test]
+    fn oldest_waiting_packet_is_evicted_but_not_the_one_in_transmission() {
+        let mut queue = HeadDrop::new(BufferLimits::limit_packets(3), EvictOldest);
+        let mut dropped = Vec::new();
+        queue.enqueue(0, packet(0, 1500), &mut dropped);
+        queue.dequeue(0, &mut dropped);
+        for token in 1..=4 {
+            let verdict = queue.enqueue(u64::from(token), packet(token, 1500), &mut dropped);
+            assert_eq!(verdict, EnqueueOutcome::Accepted);
+        }
+        let tokens: Vec<u32> = dropped.iter().map(|packet| packet.token).collect();
+        assert_eq!(tokens, [1, 2]);
+        assert_eq!(queue.dequeue(9, &mut dropped).map(|packet| packet.token), Some(3));
+    }
+
+    #[test]
+    fn large_packet_evicts_several_small_packets() {
+        let mut queue = HeadDrop::new(BufferLimits::limit_bytes(2000), EvictOldest);
+        let mut dropped = Vec::new();
+        (0..5).for_each(|token| {
+            queue.enqueue(0, packet(token, 400), &mut dropped);
+        });
+        queue.enqueue(0, packet(5, 1500), &mut dropped);
+        assert_eq!((dropped.len(), queue.held_backlog().bytes), (4, 1900));
+        assert_eq!(
+            queue.enqueue(0, packet(6, 2001), &mut dropped),
+            EnqueueOutcome::Dropped(DropReason::Full)
+        );
+    }
+
+    #[test]
+    fn arriving_packet_is_dropped_if_only_the_packet_in_transmission_fits() {
+        let mut queue = HeadDrop::new(BufferLimits::limit_packets(1), EvictOldest);
+        let mut dropped = Vec::new();
+        queue.enqueue(0, packet(0, 1500), &mut dropped);
+        queue.dequeue(0, &mut dropped);
+        let verdict = queue.enqueue(1, packet(1, 1500), &mut dropped);
+        assert_eq!(verdict, EnqueueOutcome::Dropped(DropReason::Full));
+        assert_eq!(dropped.len(), 1);
     }
 }

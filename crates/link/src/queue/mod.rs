@@ -11,22 +11,20 @@ mod dualpi2;
 mod fifo;
 mod flow_table;
 mod fq_codel;
-mod head_drop;
 mod longest_queue;
 mod packet_list;
 mod pie;
 mod red;
 
-pub use admission_rule::{AdmissionRule, AdmitAll, AdmitDecision, ArrivalContext};
+pub use admission_rule::{AdmissionRule, AdmitAll, AdmitDecision, ArrivalContext, EvictOldest};
 pub(crate) use buffer_occupancy::MaxBacklog;
 pub use buffer_occupancy::{Backlog, BufferLimits, BufferOccupancy};
 pub use cake::{AckFilter, Cake, CakeConfig, CellFraming, Isolation, Tins};
 pub use codel::{Codel, CodelConfig, CodelRules};
 pub use drr::{BufferAssignment, DropPolicy, Drr, DrrConfig, HeadOfLine, HeavyFlows};
 pub use dualpi2::{DualPi2, DualPi2Config};
-pub use fifo::{DropTail, Fifo};
+pub use fifo::{DropTail, Fifo, HeadDrop};
 pub use fq_codel::{FqCodel, FqCodelConfig};
-pub use head_drop::HeadDrop;
 pub use longest_queue::TieBreakRule;
 pub use packet_list::{NO_INDEX, PacketList, PacketPool};
 pub use pie::{Pie, PieConfig, PieRules};
@@ -43,7 +41,7 @@ any::define_any_queue! {
     /// FIFO that drops arriving packets when full.
     DropTail -> DropTail<T> { Fifo::new(limits, AdmitAll) }
     /// FIFO that drops the oldest packets when full.
-    HeadDrop -> HeadDrop<T> { HeadDrop::new(limits) }
+    HeadDrop -> HeadDrop<T> { Fifo::new(limits, EvictOldest) }
     /// Random early detection.
     Red(red: RedConfig) -> Box<Fifo<T, Red>> {
         Box::new(Fifo::new(limits, Red::new(red, draws)))
