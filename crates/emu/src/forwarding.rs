@@ -8,7 +8,7 @@
 //! alone is late by tens of microseconds.
 
 use crate::clock::LinkClock;
-use crate::device::{Device, duplicate_poll_fd};
+use crate::device::Device;
 use crate::path::{EmulatedPaths, LinkReport, PacketInTransit, PacketObserver};
 use crate::scheduling;
 use nix::poll::{PollFd, PollFlags, ppoll};
@@ -116,8 +116,9 @@ impl ForwardingLoop {
     ///
     /// # Errors
     /// Fails if no descriptors are left.
-    pub fn new(paths: SharedPaths, devices: Vec<Box<dyn Device>>) -> io::Result<Self> {
-        let waiting = devices.iter().map(|device| duplicate_poll_fd(&**device));
+    pub fn new(paths: SharedPaths, mut devices: Vec<Box<dyn Device>>) -> io::Result<Self> {
+        let waiting =
+            devices.iter_mut().map(|device| device.packets().as_fd().try_clone_to_owned());
         Ok(Self {
             poll_fds: waiting.collect::<io::Result<_>>()?,
             paths,
@@ -194,7 +195,7 @@ impl ForwardingLoop {
             }
             self.received.clear();
             let device = &mut self.devices[port];
-            let read = device.receive(&mut paths.slab, MAX_BATCH, &mut self.received);
+            let read = device.packets().receive(&mut paths.slab, MAX_BATCH, &mut self.received);
             for cell in &self.received {
                 paths.enter_packet(now, port as u16, *cell, observer);
             }
@@ -235,8 +236,11 @@ impl ForwardingLoop {
     }
 
     fn forwarding_result(&mut self) -> ForwardingResult {
-        self.missed +=
-            self.devices.iter_mut().map(|device| device.take_kernel_drop_count()).sum::<u64>();
+        self.missed += self
+            .devices
+            .iter_mut()
+            .map(|device| device.packets().take_kernel_drop_count())
+            .sum::<u64>();
         let (pause_count, longest_pause) = self.clock.pause_count_and_max();
         let cpu = getrusage(UsageWho::RUSAGE_THREAD).map_or(0, |usage| {
             (usage.user_time().num_microseconds() + usage.system_time().num_microseconds()) * 1000

@@ -43,21 +43,6 @@ pub enum ConservationError {
         /// Data packets and acknowledgements in flight.
         in_flight: u64,
     },
-    /// Acknowledgements are not conserved at the return link.
-    #[error(
-        "acks are not conserved at the return link: {entered} arrived, but {left} left, {dropped} were \
-         dropped and {waiting} are queued"
-    )]
-    Acks {
-        /// Acknowledgements arrived.
-        entered: u64,
-        /// Acknowledgements that left.
-        left: u64,
-        /// Acknowledgements dropped.
-        dropped: u64,
-        /// Acknowledgements in the queue.
-        waiting: u64,
-    },
     /// Little's law is violated: the integral of the queue length differs from the sum of the
     /// waiting times.
     #[error(

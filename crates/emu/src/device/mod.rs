@@ -26,9 +26,8 @@ use crate::path::PacketSlab;
 use nix::libc;
 use std::io;
 use std::mem;
-use std::os::fd::{AsFd, OwnedFd};
 
-/// Result of [`Device::receive`].
+/// Result of [`PacketSocket::receive`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReceiveResult {
     /// Packets lost because no cell was available or large enough.
@@ -36,25 +35,12 @@ pub struct ReceiveResult {
 }
 
 /// Moves packets between a namespace and the slab without blocking.
-pub trait Device: AsFd + Send {
-    /// Receives at most `max` packets and adds their cells to `cells`.
-    fn receive(&mut self, slab: &mut PacketSlab, max: usize, cells: &mut Vec<u32>)
-    -> ReceiveResult;
+pub trait Device: Send {
+    /// The socket that receives the packets of the namespace.
+    fn packets(&mut self) -> &mut PacketSocket;
 
     /// Sends packets and adds the indices of rejected ones to `lost`. The caller frees the cells.
     fn send(&mut self, slab: &mut PacketSlab, cells: &[u32], lost: &mut Vec<usize>);
-
-    /// Number of packets that the kernel has dropped since the last call, before this process
-    /// received them.
-    fn take_kernel_drop_count(&mut self) -> u64;
-}
-
-/// Duplicates the descriptor, for polling while the device is in use.
-///
-/// # Errors
-/// Fails if no descriptors are left.
-pub fn duplicate_poll_fd(device: &dyn Device) -> io::Result<OwnedFd> {
-    device.as_fd().try_clone_to_owned()
 }
 
 /// Creates a request for an interface by name.

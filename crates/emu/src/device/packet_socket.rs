@@ -75,8 +75,8 @@ impl PacketSocket {
         Ok(Self { socket, ring })
     }
 
-    /// See [`super::Device::receive`].
-    pub(super) fn receive(
+    /// Receives at most `max` packets and adds their cells to `cells`.
+    pub(crate) fn receive(
         &mut self,
         slab: &mut PacketSlab,
         max: usize,
@@ -112,8 +112,8 @@ impl PacketSocket {
         received
     }
 
-    /// Packets dropped because the ring was full, since the last call.
-    pub(super) fn take_kernel_drop_count(&self) -> u64 {
+    /// Number of packets that the kernel has dropped since the last call, because the ring was full.
+    pub(crate) fn take_kernel_drop_count(&self) -> u64 {
         self.ring.read_drop_count(&self.socket)
     }
 }

@@ -6,15 +6,12 @@
 
 use super::io_uring_batch::IoUringBatch;
 use super::packet_socket::PacketSocket;
-use super::{
-    Device, ReceiveResult, check_libc_result, ethernet_frame, filter_instruction,
-    socket_filter_program,
-};
+use super::{Device, check_libc_result, ethernet_frame, filter_instruction, socket_filter_program};
 use crate::path::PacketSlab;
 use nix::libc;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::OpenOptionsExt;
 
 const CLONE_DEVICE: &str = "/dev/net/tun";
@@ -63,20 +60,9 @@ fn reject_namespace_packets(file: &File) -> io::Result<()> {
     check_libc_result(done).map(drop)
 }
 
-impl AsFd for TapDevice {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.packets.as_fd()
-    }
-}
-
 impl Device for TapDevice {
-    fn receive(
-        &mut self,
-        slab: &mut PacketSlab,
-        max: usize,
-        cells: &mut Vec<u32>,
-    ) -> ReceiveResult {
-        self.packets.receive(slab, max, cells)
+    fn packets(&mut self) -> &mut PacketSocket {
+        &mut self.packets
     }
 
     fn send(&mut self, slab: &mut PacketSlab, cells: &[u32], lost: &mut Vec<usize>) {
@@ -91,9 +77,5 @@ impl Device for TapDevice {
                 lost.push(at);
             }
         }
-    }
-
-    fn take_kernel_drop_count(&mut self) -> u64 {
-        self.packets.take_kernel_drop_count()
     }
 }

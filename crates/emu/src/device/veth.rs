@@ -2,12 +2,12 @@
 //! packets.
 
 use super::packet_socket::PacketSocket;
-use super::{Device, ReceiveResult, check_libc_result, ethernet_frame, interface_request};
+use super::{Device, check_libc_result, ethernet_frame, interface_request};
 use crate::path::PacketSlab;
 use nix::libc;
 use std::io;
 use std::mem;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 
 const MAX_BATCH: usize = 64;
 
@@ -52,20 +52,9 @@ pub fn disable_offloads(interface: &str) -> io::Result<()> {
     Ok(())
 }
 
-impl AsFd for VethDevice {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.packets.as_fd()
-    }
-}
-
 impl Device for VethDevice {
-    fn receive(
-        &mut self,
-        slab: &mut PacketSlab,
-        max: usize,
-        cells: &mut Vec<u32>,
-    ) -> ReceiveResult {
-        self.packets.receive(slab, max, cells)
+    fn packets(&mut self) -> &mut PacketSocket {
+        &mut self.packets
     }
 
     fn send(&mut self, slab: &mut PacketSlab, cells: &[u32], lost: &mut Vec<usize>) {
@@ -80,10 +69,6 @@ impl Device for VethDevice {
                 begin += 1;
             }
         }
-    }
-
-    fn take_kernel_drop_count(&mut self) -> u64 {
-        self.packets.take_kernel_drop_count()
     }
 }
 

@@ -42,8 +42,6 @@ use traffic_tally::SharedTally;
 
 /// Port on which senders listen.
 const SENDER_PORT: u16 = 5001;
-/// Maximum number of flows, whose senders need a namespace each.
-pub const MAX_FLOWS: usize = 256;
 /// Numbers of the ends of a flow.
 const SERVER: usize = 0;
 const CLIENT: usize = 1;
