@@ -1,7 +1,6 @@
 //! Analysis of captures: from a file to columns, with one row per direction that carries data.
 
 mod capture_source;
-mod enum_names;
 mod failed_connections;
 mod requests;
 mod row_limit;
@@ -17,12 +16,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tcpcast_trace::{
     CaptureReader, ConnectionEnd, ConnectionReport, Connections, DirectionBetweenTaps,
     DirectionReport, Endpoint, HostNames, IndicationKind, IntervalCounts, MemoryLimits,
-    ReadSummary, RetransCause, Round, TRANSFER_LIMITS, TapComparison, credible_rtt_s,
+    ReadSummary, RetransCause, Round, TapComparison, TransferLimit, credible_rtt_s,
 };
 
 pub(crate) use capture_source::CaptureSource;
 use capture_source::{CaptureError, InterruptibleReader, is_interrupted, open_source};
-use enum_names::{cause_name, connection_end_name, limit_name, side_name};
 use failed_connections::FailedConnections;
 use requests::{Interruptions, RequestTables};
 use second_tap::{SecondTapResults, second_tap_columns};
@@ -213,7 +211,7 @@ pub(crate) fn read_trace(
     dict.set_item("trail", plot_points_table(py, rows)?)?;
     dict.set_item("without_trail", if trail_points > 0 { result.without_trail } else { 0 })?;
     dict.set_item("rounds", rounds_table(py, rows)?)?;
-    dict.set_item("limits", TRANSFER_LIMITS.map(limit_name))?;
+    dict.set_item("limits", TransferLimit::ALL.map(TransferLimit::name))?;
     let summary = &result.summary;
     dict.set_item("frames", summary.frames)?;
     dict.set_item("segments", summary.segments)?;
@@ -412,6 +410,19 @@ fn max_successive_timeouts(row: &DirectionRow) -> u64 {
     kept.unwrap_or(0).max(class.map_or(0, |index| index as u64 + 1))
 }
 
+/// Name of a cause in columns.
+fn cause_name(cause: RetransCause) -> &'static str {
+    match cause {
+        RetransCause::Duplicates => "duplicates",
+        RetransCause::Sack => "sack",
+        RetransCause::Rack => "rack",
+        RetransCause::Timeout { .. } => "timeout",
+        RetransCause::AfterTimeout => "after-timeout",
+        RetransCause::TailLossProbe => "tail-loss-probe",
+        RetransCause::Unexplained => "unexplained",
+    }
+}
+
 /// Number of successive timeouts before a retransmission.
 fn successive_timeouts_before(cause: RetransCause) -> u64 {
     match cause {
@@ -455,9 +466,9 @@ fn directions_table<'py>(py: Python<'py>, rows: &[DirectionRow]) -> PyResult<Bou
     dict.set_item("dst", others)?;
     dict.set_item(
         "tap_side",
-        rows.iter().map(|row| side_name(row.direction.side)).collect::<Vec<_>>(),
+        rows.iter().map(|row| row.direction.side.name()).collect::<Vec<_>>(),
     )?;
-    dict.set_item("end", rows.iter().map(|row| connection_end_name(row.end)).collect::<Vec<_>>())?;
+    dict.set_item("end", rows.iter().map(|row| row.end.name()).collect::<Vec<_>>())?;
     for (name, of) in COUNTS {
         dict.set_item(name, numpy_column(py, rows, |row| clamp_i64(of(row))))?;
     }
@@ -471,10 +482,10 @@ fn directions_table<'py>(py: Python<'py>, rows: &[DirectionRow]) -> PyResult<Bou
         "limited_by",
         numpy_column(py, rows, |row| row.direction.limitation.limited_by as u8),
     )?;
-    for (index, one) in TRANSFER_LIMITS.into_iter().enumerate() {
+    for (index, one) in TransferLimit::ALL.into_iter().enumerate() {
         let share =
             |row: &DirectionRow| row.direction.limitation.shares.map_or(f64::NAN, |all| all[index]);
-        dict.set_item(format!("share_{}", limit_name(one)), numpy_column(py, rows, share))?;
+        dict.set_item(format!("share_{}", one.name()), numpy_column(py, rows, share))?;
     }
     Ok(dict)
 }

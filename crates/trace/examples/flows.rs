@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use tcpcast_trace::{
     CaptureReader, ConnectionReport, Connections, DirectionReport, DurationReport, MemoryLimits,
-    TRANSFER_LIMITS,
+    TransferLimit,
 };
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -103,7 +103,7 @@ fn show_direction(report: &ConnectionReport, direction: &DirectionReport) {
 fn show_limits(direction: &DirectionReport) {
     let limitation = &direction.limitation;
     let shares = limitation.shares.unwrap_or_default();
-    let shown: Vec<_> = TRANSFER_LIMITS
+    let shown: Vec<_> = TransferLimit::ALL
         .iter()
         .zip(shares)
         .filter(|(_, share)| *share > 0.0)

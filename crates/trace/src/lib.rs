@@ -7,6 +7,7 @@ mod analysis;
 mod between_taps;
 mod connection;
 mod frame;
+mod named_enum;
 mod reader;
 mod segment;
 
@@ -16,8 +17,7 @@ pub use analysis::{
     Interruption, IntervalCounts, LimitEvidence, LossIndication, LossIndicationCounts,
     MIN_INTERRUPTION, MIN_RTT_S, PlotPoint, PointKind, RequestExchange, RequestOutcome,
     RetransCause, RetransCauses, Retransmission, Round, RttReport, SilentParty, SlowStartGrowth,
-    SpuriousRetransmissions, TRANSFER_LIMITS, TapSide, TimeLine, TransferLimit, TransferLimits,
-    credible_rtt_s,
+    SpuriousRetransmissions, TapSide, TimeLine, TransferLimit, TransferLimits, credible_rtt_s,
 };
 pub use between_taps::{ClockOffset, Comparison, DirectionBetweenTaps, TapComparison};
 pub use connection::{Connections, MemoryLimits};

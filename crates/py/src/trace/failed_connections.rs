@@ -2,7 +2,7 @@
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use tcpcast_trace::{ConnectionReport, FailureDetails, FailureKind, FailureStage};
+use tcpcast_trace::{ConnectionReport, FailureDetails, FailureKind};
 
 use super::requests::{EndpointName, endpoint_names};
 use super::{clamp_i64, numpy_column};
@@ -24,27 +24,16 @@ struct FailedConnectionRow {
 #[derive(Default)]
 pub(super) struct FailedConnections {
     rows: Vec<FailedConnectionRow>,
-    counts: [u64; FAILURES.len()],
+    counts: [u64; FailureKind::ALL.len()],
     /// Number of resets that lost no data for which an end waited.
     without_loss: u64,
 }
-
-/// Kinds of failures and delays, with the names of their counters.
-const FAILURES: [(FailureKind, &str); 6] = [
-    (FailureKind::Unanswered, "unanswered"),
-    (FailureKind::Refused, "refused"),
-    (FailureKind::HalfOpen, "half_open"),
-    (FailureKind::Reset, "reset"),
-    (FailureKind::Silent, "silent"),
-    (FailureKind::OldConnection, "old_connection"),
-];
 
 impl FailedConnections {
     /// Counts and lists a connection if it failed.
     pub(super) fn add_if_failed(&mut self, report: &ConnectionReport) {
         let Some(fate) = report.failure_details else { return };
-        let kind = FAILURES.iter().position(|(failure, _)| *failure == fate.failure);
-        let Some(count) = kind.map(|kind| &mut self.counts[kind]) else { return };
+        let count = &mut self.counts[fate.failure as usize];
         *count += 1;
         self.without_loss += u64::from(fate.failure == FailureKind::Reset && fate.harmless);
         if *count <= MAX_FAILED_PER_KIND {
@@ -60,7 +49,7 @@ impl FailedConnections {
 
     /// Number of failed connections per kind.
     pub(super) fn counts_by_kind(&self) -> impl Iterator<Item = (&'static str, u64)> {
-        let names = FAILURES.iter().map(|(_, name)| *name);
+        let names = FailureKind::ALL.into_iter().map(FailureKind::name);
         names.zip(self.counts).chain([("reset_without_loss", self.without_loss)])
     }
 
@@ -82,9 +71,9 @@ impl FailedConnections {
         let text = |name: &str, of: fn(&FailedConnectionRow) -> &'static str| {
             dict.set_item(name, rows.iter().map(of).collect::<Vec<_>>())
         };
-        text("failure", |row| failure_name(row.fate.failure))?;
+        text("failure", |row| row.fate.failure.name())?;
         text("by", |row| if row.fate.by == row.client { "client" } else { "server" })?;
-        text("stage", |row| stage_name(row.fate.stage))?;
+        text("stage", |row| row.fate.stage.name())?;
         dict.set_item("tries", numpy_column(py, rows, |row| clamp_i64(row.fate.tries)))?;
         dict.set_item("waited_s", numpy_column(py, rows, |row| row.fate.waited as f64 / 1e9))?;
         let lost = |row: &FailedConnectionRow| clamp_i64(row.fate.lost_bytes.iter().sum());
@@ -101,23 +90,5 @@ impl FailedConnections {
         let unscaled = |row: &FailedConnectionRow| row.fate.windows_unscaled;
         dict.set_item("window_unscaled", numpy_column(py, rows, unscaled))?;
         Ok(dict)
-    }
-}
-
-fn failure_name(failure: FailureKind) -> &'static str {
-    FAILURES.iter().find(|(one, _)| *one == failure).map_or("", |(_, name)| name)
-}
-
-fn stage_name(stage: FailureStage) -> &'static str {
-    match stage {
-        FailureStage::Handshake => "handshake",
-        FailureStage::OldConnection => "old_connection",
-        FailureStage::BeforeData => "before_data",
-        FailureStage::InRequest => "in_request",
-        FailureStage::InUpload => "in_upload",
-        FailureStage::InResponse => "in_response",
-        FailureStage::ClosedWindow => "closed_window",
-        FailureStage::Idle => "idle",
-        FailureStage::AfterFin => "after_fin",
     }
 }

@@ -2,9 +2,7 @@
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use tcpcast_trace::{
-    ConnectionReport, Endpoint, Interruption, RequestExchange, RequestOutcome, SilentParty,
-};
+use tcpcast_trace::{ConnectionReport, Endpoint, Interruption, RequestExchange, SilentParty};
 
 use super::{clamp_i64, numpy_column};
 
@@ -123,22 +121,11 @@ impl RequestTables {
         count("window_ns", |one| one.parts.window)?;
         count("interrupted_ns", |one| one.parts.interrupted)?;
         count("delayed_ns", |one| one.delayed)?;
-        let outcomes = all.iter().map(|(_, one)| outcome_name(one.outcome));
+        let outcomes = all.iter().map(|(_, one)| one.outcome.name());
         dict.set_item("outcome", outcomes.collect::<Vec<_>>())?;
         dict.set_item("after_losses", numpy_column(py, &all, |(_, one)| one.after_losses))?;
         dict.set_item("overlaps", numpy_column(py, &all, |(_, one)| one.overlaps))?;
         Ok(dict)
-    }
-}
-
-fn outcome_name(outcome: RequestOutcome) -> &'static str {
-    match outcome {
-        RequestOutcome::Answered => "answered",
-        RequestOutcome::ClientGaveUp => "client_gave_up",
-        RequestOutcome::ResetByServer => "reset_by_server",
-        RequestOutcome::ServerClosed => "server_closed",
-        RequestOutcome::PathDead => "path_dead",
-        RequestOutcome::CaptureEnded => "capture_ended",
     }
 }
 

@@ -7,37 +7,55 @@ use tcpcast_trace::{ConnectionEnd, ConnectionReport, DirectionReport};
 /// Maximum number of bytes acknowledged per packet; larger numbers belong to another connection.
 const MAX_ACKED_PER_PACKET: u64 = 1 << 20;
 
-/// Counters of connections and directions that have no rows, and of keepalive probes.
-#[derive(Default)]
-pub(super) struct UnlistedCounters {
+/// Defines the counters and their conversion to a dictionary by name.
+macro_rules! define_counters {
+    ($($(#[$doc:meta])* $counter:ident,)+) => {
+        /// Counters of connections and directions that have no rows, and of keepalive probes.
+        #[derive(Default)]
+        pub(super) struct UnlistedCounters {
+            $($(#[$doc])* $counter: u64,)+
+        }
+
+        impl UnlistedCounters {
+            /// Converts the counters to a dictionary.
+            pub(super) fn to_py<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+                let dict = PyDict::new(py);
+                $(dict.set_item(stringify!($counter), self.$counter)?;)+
+                Ok(dict)
+            }
+        }
+    };
+}
+
+define_counters! {
     /// Connections without data in either direction.
-    empty_connections: u64,
+    empty_connections,
     /// Directions without data.
-    empty_directions: u64,
+    empty_directions,
     /// Packets of these directions.
-    empty_packets: u64,
-    /// Connections evicted because too many were open.
-    evicted: u64,
-    /// Evicted connections with a single packet.
-    evicted_single: u64,
+    empty_packets,
     /// Keepalive probes of all directions, with and without rows.
-    keep_alives: u64,
+    keep_alives,
     /// Keepalive probes without an answer.
-    keep_alives_unanswered: u64,
+    keep_alives_unanswered,
+    /// Connections evicted because too many were open.
+    evicted,
+    /// Evicted connections with a single packet.
+    evicted_single,
     /// Directions with data but without rows. The next counters are their sums.
-    directions: u64,
-    packets: u64,
-    data_packets: u64,
-    bytes: u64,
-    unique_bytes: u64,
-    retransmissions: u64,
-    td: u64,
-    to: u64,
-    timeouts: u64,
+    directions,
+    packets,
+    data_packets,
+    bytes,
+    unique_bytes,
+    retransmissions,
+    td,
+    to,
+    timeouts,
     /// Directions whose data were acknowledged but not captured.
-    uncaptured: u64,
+    uncaptured,
     /// Bytes of these data.
-    uncaptured_bytes: u64,
+    uncaptured_bytes,
 }
 
 impl UnlistedCounters {
@@ -81,33 +99,5 @@ impl UnlistedCounters {
         self.td += direction.indications.td;
         self.to += direction.indications.timeout_count();
         self.timeouts += direction.indications.timeouts;
-    }
-
-    pub(super) fn to_py<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let dict = PyDict::new(py);
-        let counts = [
-            ("empty_connections", self.empty_connections),
-            ("empty_directions", self.empty_directions),
-            ("empty_packets", self.empty_packets),
-            ("keep_alives", self.keep_alives),
-            ("keep_alives_unanswered", self.keep_alives_unanswered),
-            ("evicted", self.evicted),
-            ("evicted_single", self.evicted_single),
-            ("directions", self.directions),
-            ("packets", self.packets),
-            ("data_packets", self.data_packets),
-            ("bytes", self.bytes),
-            ("unique_bytes", self.unique_bytes),
-            ("retransmissions", self.retransmissions),
-            ("td", self.td),
-            ("to", self.to),
-            ("timeouts", self.timeouts),
-            ("uncaptured", self.uncaptured),
-            ("uncaptured_bytes", self.uncaptured_bytes),
-        ];
-        for (name, count) in counts {
-            dict.set_item(name, count)?;
-        }
-        Ok(dict)
     }
 }

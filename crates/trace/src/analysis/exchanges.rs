@@ -14,6 +14,7 @@ use super::round_record::WaitReason;
 use super::sender_state::MIN_RTO_MINUS_SRTT;
 use super::sequence_numbers::unwrap_near;
 use super::tap_side::{MIN_REMOTE_RTT, TapRtts};
+use crate::named_enum::named_enum;
 use crate::segment::{Flags, Nanos, Segment};
 
 /// Longest reaction time of an end with data to a segment from the other end.
@@ -33,22 +34,24 @@ const MAX_REQUEST_BYTES: u64 = 1 << 20;
 /// A client that closes the connection earlier after its last data did not wait for a response.
 const MIN_WAIT_FOR_RESPONSE: Nanos = 1_000_000_000;
 
-/// How a request ended.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum RequestOutcome {
-    /// The server has sent data in response.
-    Answered,
-    /// The client closed or reset the connection first.
-    ClientGaveUp,
-    /// The server reset the connection.
-    ResetByServer,
-    /// The server closed the connection without a response.
-    ServerClosed,
-    /// No transmission of the request was acknowledged, and at least three were sent again.
-    PathDead,
-    /// The capture, or the part of the connection that was captured, ended first.
-    #[default]
-    CaptureEnded,
+named_enum! {
+    /// How a request ended.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub enum RequestOutcome {
+        /// The server has sent data in response.
+        Answered = "answered",
+        /// The client closed or reset the connection first.
+        ClientGaveUp = "client_gave_up",
+        /// The server reset the connection.
+        ResetByServer = "reset_by_server",
+        /// The server closed the connection without a response.
+        ServerClosed = "server_closed",
+        /// No transmission of the request was acknowledged, and at least three were sent again.
+        PathDead = "path_dead",
+        /// The capture, or the part of the connection that was captured, ended first.
+        #[default]
+        CaptureEnded = "capture_ended",
+    }
 }
 
 /// Where the time of a request went, ns, at the client. The parts add up to the time from the moment

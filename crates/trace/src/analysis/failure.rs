@@ -5,20 +5,23 @@ use super::exchanges::ExchangeTracker;
 use super::flow::Flow;
 use super::sender_state::MAX_REACTION_TIME;
 use super::sequence_numbers::unwrap_near;
+use crate::named_enum::named_enum;
 use crate::segment::{Flags, Nanos, Segment};
 
-/// How a connection ended, as far as captured.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ConnectionEnd {
-    /// The capture ended first.
-    #[default]
-    Open,
-    /// Both ends sent a FIN.
-    Closed,
-    /// A RST ended the connection.
-    Reset,
-    /// Evicted because too many connections were alive; this connection had been idle the longest.
-    Evicted,
+named_enum! {
+    /// How a connection ended, as far as captured.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub enum ConnectionEnd {
+        /// The capture ended first.
+        #[default]
+        Open = "open",
+        /// Both ends sent a FIN.
+        Closed = "closed",
+        /// A RST ended the connection.
+        Reset = "reset",
+        /// Evicted because too many connections were alive; this connection had been idle the longest.
+        Evicted = "evicted",
+    }
 }
 
 /// End of a connection, and whether packets were awaited for long enough after its last packet.
@@ -52,46 +55,50 @@ const MIN_PROBES: u64 = 2;
 /// The same for probes of a closed window, which may meet a busy receiver.
 const MIN_WINDOW_PROBES: u64 = 3;
 
-/// Kind of failure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FailureKind {
-    /// No SYN was answered.
-    Unanswered,
-    /// A RST answered the SYN.
-    Refused,
-    /// The SYN was answered, but the handshake not completed.
-    HalfOpen,
-    /// A RST ended the connection.
-    Reset,
-    /// One end stopped acknowledging, until the capture ended or the sender gave up.
-    Silent,
-    /// Not a failure, but a delay: the first SYN met an old connection between the same ends, which
-    /// the passive end acknowledged and the opener reset. A later SYN opened this connection.
-    OldConnection,
+named_enum! {
+    /// Kind of failure.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum FailureKind {
+        /// No SYN was answered.
+        Unanswered = "unanswered",
+        /// A RST answered the SYN.
+        Refused = "refused",
+        /// The SYN was answered, but the handshake not completed.
+        HalfOpen = "half_open",
+        /// A RST ended the connection.
+        Reset = "reset",
+        /// One end stopped acknowledging, until the capture ended or the sender gave up.
+        Silent = "silent",
+        /// Not a failure, but a delay: the first SYN met an old connection between the same ends, which
+        /// the passive end acknowledged and the opener reset. A later SYN opened this connection.
+        OldConnection = "old_connection",
+    }
 }
 
-/// State of a connection when it failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FailureStage {
-    /// The handshake was not complete.
-    Handshake,
-    /// Acknowledgements of an old connection between the same ends were the only answers to the SYN.
-    OldConnection,
-    /// No data had been sent.
-    BeforeData,
-    /// Data of the client had no response yet.
-    InRequest,
-    /// The server responded or closed while the client was still sending, and did not acknowledge
-    /// all data of the client.
-    InUpload,
-    /// Data of the server were not completely acknowledged.
-    InResponse,
-    /// The receiver had closed its window.
-    ClosedWindow,
-    /// All data were acknowledged.
-    Idle,
-    /// One end had sent a FIN.
-    AfterFin,
+named_enum! {
+    /// State of a connection when it failed.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum FailureStage {
+        /// The handshake was not complete.
+        Handshake = "handshake",
+        /// Acknowledgements of an old connection between the same ends were the only answers to the SYN.
+        OldConnection = "old_connection",
+        /// No data had been sent.
+        BeforeData = "before_data",
+        /// Data of the client had no response yet.
+        InRequest = "in_request",
+        /// The server responded or closed while the client was still sending, and did not acknowledge
+        /// all data of the client.
+        InUpload = "in_upload",
+        /// Data of the server were not completely acknowledged.
+        InResponse = "in_response",
+        /// The receiver had closed its window.
+        ClosedWindow = "closed_window",
+        /// All data were acknowledged.
+        Idle = "idle",
+        /// One end had sent a FIN.
+        AfterFin = "after_fin",
+    }
 }
 
 /// How and when a connection failed.

@@ -42,14 +42,6 @@ impl IntervalCounts {
             .then(|| self.rtt_sum_s / self.rtt_samples as f64)
             .and_then(credible_rtt_s)
     }
-
-    /// Class of the interval by Padhye et al. (1998): `None` without losses, 0 if triple-duplicate
-    /// acks (TD) indicated all losses, k if the longest timeout sequence has k timeouts.
-    #[must_use]
-    pub fn pftk_class(&self) -> Option<usize> {
-        let deepest = self.indications.by_depth.iter().rposition(|count| *count > 0);
-        deepest.map(|index| index + 1).or_else(|| (self.indications.td > 0).then_some(0))
-    }
 }
 
 /// All intervals of a direction.
@@ -133,15 +125,5 @@ mod tests {
         let counts: Vec<_> =
             intervals.into_vec().iter().map(|i| (i.index, i.data_packets)).collect();
         assert_eq!(counts, [(0, 2), (1, 2), (10_000, 1)]);
-    }
-
-    #[test]
-    fn class_is_depth_of_deepest_sequence() {
-        let mut interval = IntervalCounts::default();
-        assert_eq!(interval.pftk_class(), None);
-        interval.indications.td = 3;
-        assert_eq!(interval.pftk_class(), Some(0));
-        interval.indications.by_depth = [4, 0, 1, 0, 0, 0];
-        assert_eq!(interval.pftk_class(), Some(3));
     }
 }

@@ -58,7 +58,7 @@ pub use interruption_kinds::{Interruption, SilentParty};
 pub use interruptions::MIN_INTERRUPTION;
 pub use intervals::{INTERVAL_S, IntervalCounts};
 pub use limit_evidence::LimitEvidence;
-pub use limit_kinds::{TRANSFER_LIMITS, TransferLimit};
+pub use limit_kinds::TransferLimit;
 pub use loss_indications::{DEPTHS, LossIndication, LossIndicationCounts};
 pub use negotiated_options::AnnouncedOptions;
 pub use report::{ConnectionReport, DirectionReport};

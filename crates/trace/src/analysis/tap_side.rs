@@ -1,20 +1,23 @@
 //! Locates the tap on the path by the response times of both ends.
 
 use super::sequence_numbers::is_earlier_timestamp;
+use crate::named_enum::named_enum;
 use crate::segment::{Flags, Nanos, Segment};
 
-/// Position of the tap relative to a direction's data.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum TapSide {
-    /// At the sender: acknowledgements arrive a full round trip after the data.
-    Sender,
-    /// At the receiver: data and acknowledgements show nothing about the path.
-    Receiver,
-    /// Between sender and receiver.
-    Middle,
-    /// Unknown.
-    #[default]
-    Unknown,
+named_enum! {
+    /// Position of the tap relative to a direction's data.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub enum TapSide {
+        /// At the sender: acknowledgements arrive a full round trip after the data.
+        Sender = "sender",
+        /// At the receiver: data and acknowledgements show nothing about the path.
+        Receiver = "receiver",
+        /// Between sender and receiver.
+        Middle = "middle",
+        /// Unknown.
+        #[default]
+        Unknown = "unknown",
+    }
 }
 
 impl TapSide {

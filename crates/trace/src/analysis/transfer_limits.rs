@@ -6,7 +6,7 @@
 //! ([`rounds`](super::rounds)). The rest of each round is classified by the path's minimum RTT and
 //! maximum rate.
 
-use super::limit_kinds::{TRANSFER_LIMITS, TransferLimit};
+use super::limit_kinds::TransferLimit;
 use super::round_record::Round;
 use super::rounds::RoundSummary;
 use super::tap_side::TapSide;
@@ -79,10 +79,10 @@ impl PathSummary {
 /// Limits of a direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct TransferLimits {
-    /// Limit with the largest share; for equal shares, the first in [`TRANSFER_LIMITS`].
+    /// Limit with the largest share; for equal shares, the first in [`TransferLimit::ALL`].
     pub limited_by: TransferLimit,
     /// Shares of the time from the first data to the last acknowledgement, in the order of
-    /// [`TRANSFER_LIMITS`], with sum 1. `None` if no time passed.
+    /// [`TransferLimit::ALL`], with sum 1. `None` if no time passed.
     pub shares: Option<[f64; 9]>,
     /// Time with nothing in flight and nothing sent, s; `None` if not visible at the tap.
     pub idle_s: Option<f64>,
@@ -138,7 +138,7 @@ pub(super) fn classify_limits(summary: &mut RoundSummary, path: &PathSummary) ->
 fn largest_limit(times: &TimeByLimit) -> TransferLimit {
     let max = times.iter().max().copied().unwrap_or(0);
     let index = times.iter().position(|time| *time == max && max > 0);
-    index.map_or(TransferLimit::Unknown, |index| TRANSFER_LIMITS[index])
+    index.map_or(TransferLimit::Unknown, |index| TransferLimit::ALL[index])
 }
 
 /// Returns the time of a round by limit.

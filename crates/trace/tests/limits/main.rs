@@ -5,10 +5,10 @@ mod path;
 
 use path::{Capture, FULL, Path, slow_start};
 use proptest::prelude::*;
-use tcpcast_trace::{DirectionReport, TRANSFER_LIMITS, TransferLimit};
+use tcpcast_trace::{DirectionReport, TransferLimit};
 
 fn share(report: &DirectionReport, limit: TransferLimit) -> f64 {
-    let index = TRANSFER_LIMITS.iter().position(|one| *one == limit).expect("listed");
+    let index = TransferLimit::ALL.iter().position(|one| *one == limit).expect("listed");
     report.limitation.shares.expect("time passed")[index]
 }
 

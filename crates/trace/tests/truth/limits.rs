@@ -1,6 +1,6 @@
 //! Tests with captured transfers with a single limit.
 
-use tcpcast_trace::{TRANSFER_LIMITS, TransferLimit};
+use tcpcast_trace::TransferLimit;
 
 use super::{captures, number, table, transfer};
 
@@ -42,7 +42,7 @@ fn outages_are_classified_as_timeouts() {
     let shares = direction.limitation.shares.unwrap();
     let waited_s = shares[TransferLimit::Timeout as usize] * direction.duration_s().unwrap();
     assert!((waited_s / kernel_s - 1.0).abs() < 0.05, "{waited_s} {kernel_s}");
-    let second = TRANSFER_LIMITS
+    let second = TransferLimit::ALL
         .iter()
         .zip(shares)
         .filter(|(limit, _)| **limit != TransferLimit::Bottleneck);
