@@ -77,7 +77,7 @@ fn departures(
         } else if let Some((time, packet)) = arrivals.next() {
             match link.offer(*time, *packet, recorder) {
                 OfferOutcome::Departs { leaves, .. } => left.push((leaves, packet.token)),
-                OfferOutcome::Held { .. } | OfferOutcome::Dropped(_) => {}
+                OfferOutcome::Held | OfferOutcome::Dropped(_) => {}
             }
         }
     }
