@@ -159,7 +159,7 @@ cross=[{model='trace',times=[1,0],bytes=[9,9]}] | .0.times: the times are not in
 cross=[{model='trace',times=['x'],bytes=[9]}] | .0.times.0: "x" is not a time in seconds; use a
 cross=[{model='trace',times=[0,1],bytes=[9,9],period='1s'}] |
     .0.period: does not end after the last time, 1s
-cross=[{model='poisson',mean='1%',bin='1ms'}] | .0.bin: is only for hops with shared = false
+cross=[{model='poisson',mean='1%',bin='1ms'}] | .0.bin: requires hops with shared = false
 cross=[{model='poisson',mean='1%',name='a'},{model='poisson',mean='1%',name='a'}] |
     .1.name: "a" is the name of another stream
 tcp.timestamps=true | : rfc-newreno does not support this key; use stack
@@ -174,7 +174,7 @@ fixed_point.moments=3 | :
 fixed_point.steps=1 | :
 fixed_point.step=0s | :
 fixed_point.reference=1 | : unknown key; did you mean "references"?
-tcp.rules.max_plus={} | : is only for stack = "max-plus-reno"
+tcp.rules.max_plus={} | : requires stack = "max-plus-reno"
 tcp={stack='max-plus-reno',rules={max_plus={growth='none'}}} | .rules.max_plus.growth:
 tcp={stack='max-plus-reno',rules={timer_restart='send'}} |
     .rules.timer_restart: max-plus-reno has instantaneous loss feedback
@@ -183,7 +183,7 @@ tcp={stack='max-plus-reno',limited_transmit=true} | .limited_transmit: max-plus
 traffic.connection=kept | : "kept" is not a kind of connection
 traffic.start=full | : "full" is not a start
 traffic.size_rounding=up | : "up" is not a rounding
-traffic.arrivals={distribution='poisson',rate='20/s'} | : is only for kind = "transfers"
+traffic.arrivals={distribution='poisson',rate='20/s'} | : requires kind = "transfers"
 # Active queue management.
 network.bottleneck.queue=coddel | : "coddel" is not a queue discipline (did you mean "codel"?)
 network.bottleneck.queue={kind='codel',taget='5ms'} | .taget: unknown key; did you mean "target"?
@@ -206,7 +206,7 @@ network.bottleneck.queue={kind='fq_codel',target='0.1s'} |
 network.bottleneck.queue={kind='codel',interval='4ms'} |
     .target: must be below interval; use "200us", for example
 network.bottleneck={queue='codel',buffer='20pkt'} | .rate: CoDel needs a limited rate; use
-network.ingress.queue=fq_codel | : FQ-CoDel is only for the bottleneck or a shared hop; use
+network.ingress.queue=fq_codel | : FQ-CoDel is possible only at the bottleneck or a shared hop; use
 tcp.ecn=true | : rfc-newreno does not support this key; use stack = "linux-reno", or leave
 # RED.
 network.bottleneck.queue={kind='red',min=5} | .min: unknown key; did you mean "min_threshold"?
@@ -228,8 +228,8 @@ network.bottleneck.queue={kind='red',gentle='yes'} | .gentle: "yes" is not true 
 network.bottleneck.queue={kind='red',rules='linux'} | .gentle: rules = "linux" needs gentle off
 network.bottleneck.queue={kind='red',target_delay='5pkt'} | .target_delay:
 network.bottleneck={queue='red',buffer='20pkt'} | .rate: RED needs a limited rate; use
-network.ingress.queue=red | : RED is only for the bottleneck or a shared hop
-network.egress.queue={kind='red'} | : RED is only for the bottleneck
+network.ingress.queue=red | : RED is possible only at the bottleneck or a shared hop
+network.egress.queue={kind='red'} | : RED is possible only at the bottleneck
 tcp.stack=cubic |
     : "cubic" is not a stack; use "linux-cubic", or use the formula: engine cubic-response
 tcp.stack=bbr2 | : "bbr2": BBR version 2 is not simulated; use "linux-bbr" for version 1
@@ -285,9 +285,9 @@ network.bottleneck.loss={model='rest-of-round',rate='100%'} | .rate: loses every
 network.bottleneck.loss={model='rest-of-round'} | .rate: missing; add rate = "1%"
 network.bottleneck.loss={model='rest-of-round',rate='1%',to_bad='1%'} | .to_bad: unknown key
 network.ingress.loss={model='rest-of-round',rate='1%'} |
-    : correlated loss within a round is only for the bottleneck
+    : correlated loss within a round is possible only at the bottleneck
 network.egress.loss={model='rest-of-round',rate='0%'} |
-    : correlated loss within a round is only for the bottleneck
+    : correlated loss within a round is possible only at the bottleneck
 run.precision=0% | :
 run.precision=1e-300 | : 1e-300 is below the precision of floating-point numbers (16 digits)
 run.precision={} | :
@@ -304,7 +304,7 @@ traffic.kind=3 | : 3 is not a kind of traffic
 tcp.delayed_acks=yes | : "yes" is not true or false; use true
 tcp.initial_ssthresh=many | :
 tcp.stack=3 | : 3 is not a stack
-name=3 | : 3 is not a text
+name=3 | : 3 is not a string
 network.rtt={} | :
 network.rtt=true | : true is not a time
 class=3 | : 3 is not a list
@@ -330,7 +330,7 @@ network.rtt.x=3 | : network.rtt is "50ms", not a table; set network.rtt itself
 class.far.rtt=3s | : the scenario has no classes
 # Fair queueing.
 network.bottleneck.queue={kind='fq',scheduler='wfq'} | .scheduler: "wfq" is not a scheduler
-network.bottleneck.queue={kind='fq',quantum='3000B'} | .quantum: is only for scheduler = "drr"
+network.bottleneck.queue={kind='fq',quantum='3000B'} | .quantum: requires scheduler = "drr"
 network.bottleneck.queue={kind='fq',scheduler='drr',quantum='1499B'} |
     .quantum: "1499B" is less than one packet
 network.bottleneck.queue={kind='fq',scheduler='drr',quantum='2GB'} | .quantum: is too large
@@ -359,10 +359,10 @@ traffic.size={distribution='exponential',mean='12pkt'} |
 traffic.count=0 | : 0 is too small
 traffic.count=1000000000 | : 1000000000 is too large
 traffic={kind='transfers',size='1pkt',sources=3} |
-    .sources: transfers have no number of sources; use
+    .sources: transfers take no number of sources; use
 traffic={kind='transfers',size='1pkt',flows=3} |
-    .flows: transfers have no number of flows; use count
-traffic={kind='transfers',size='1pkt',off={}} | .off: is only for kind = "on-off"
+    .flows: transfers take no number of flows; use count
+traffic={kind='transfers',size='1pkt',off={}} | .off: requires kind = "on-off"
 traffic={kind='transfers',size='2MB pareto 1.3',count=3} |
     .size: "2MB pareto 1.3" is not a size; use { distribution = "pareto", mean = "2MB"
 traffic={kind='transfers',size='1pkt',arrivals={rate='20/s'}} && run.duration=9s |
@@ -392,7 +392,7 @@ tcp={stack='linux-cubic',ack_timeout='1s'} |
 tcp={stack='linux-cubic',rules={limited_transmit_on='second'}} |
     .rules.limited_transmit_on: linux-cubic has a fixed rule: limited transmit
 tcp={stack='linux-cubic',idle_restart='3s'} | .idle_restart: linux-cubic halves its window
-tcp={stack='linux-cubic',rules={max_plus={}}} | .rules.max_plus: is only for stack = "max-plus-reno"
+tcp={stack='linux-cubic',rules={max_plus={}}} | .rules.max_plus: requires stack = "max-plus-reno"
 tcp={stack='linux-cubic',ecn=1} | .ecn:
 tcp={stack='rfc-newreno',ecn=true} | .ecn: rfc-newreno does not support this key; use stack
 tcp={stack='rfc-newreno',handshake='tcp'} | .handshake: rfc-newreno has no handshake
@@ -407,7 +407,7 @@ network.bottleneck.rate={wifi='0mbit'} | .wifi: "0mbit" must be above 0
 tcp={stack='quic',fast_open=true} | .fast_open: quic is a stack of QUIC, which has no such rule
 tcp={stack='rfc-newreno',timestamps=true} |
     .timestamps: rfc-newreno does not support this key; use stack
-network.packet=52B && tcp.stack=linux-cubic | : 52 B are too few for 52 B of headers
+network.packet=52B && tcp.stack=linux-cubic | : 52 B leaves no room for payload after 52 B of
 # Cross traffic.
 cross=[{model='trace',times=[0,1e-300],bytes=[1,1]}] |
     .0: offers 8e+291 times the rate of "bottleneck"; use a lower rate
@@ -475,7 +475,7 @@ network.return={rate='1mbit',buffer='30B'} |
 network.return={rate='1mbit',queue='red'} | .queue: red is not available for acks
 network.return={rate='1mbit',queue='fq'} | .queue: fq is not available for acks
 network.ack_loss={model='rest-of-round',rate='1%'} |
-    : correlated loss within a round is only for data packets
+    : correlated loss within a round applies only to data packets
 network.ack_loss='100%' | : "100%" loses every packet
 network.ack_loss='1%' && tcp.stack='max-plus-reno' | : max-plus-reno needs every ack
 network.return.rate='1mbit' && tcp.stack='max-plus-reno' |
@@ -493,7 +493,7 @@ network.bottleneck={rate={bucket='unlimited',burst='30KB'}} | .rate.bucket: a bu
 network.bottleneck={rate={bukket='1mbit'}} |
     .rate.bukket: "bukket" is not a kind of rate (did you mean "bucket"
 network.ingress={rate={bucket='10mbit',burst='30KB'}} |
-    .rate: a token bucket is only for the bottleneck or a shared
+    .rate: a token bucket is possible only at the bottleneck or a shared
 network.jitter='5ms' | : "5ms" is not a table; use { distribution = "exponential", mean = "5ms" }
 network.jitter={mean='5ms'} | .distribution: missing; add distribution = "exponential"
 network.jitter={distribution='constant',value='1ms',reorder='no'} |
@@ -525,7 +525,7 @@ network={rtt='1s',hop=[{name='a',rate={opportunities='4'},shared=false},{name='b
     .hop.a.rate: a trace of packet opportunities is possible only at a shared hop
 run.report_at=['400s'] | .0: 400s is after the end of the run; use duration =
 [short-transfers]
-run.report_at=['1s'] | : is only for flows that never end
+run.report_at=['1s'] | : requires flows that never end
 [web-10mbit]
 traffic.correlation=0.5 && traffic.size={distribution='constant',value='3pkt'} |
     : size is constant, so sizes and OFF times cannot be correlated; leave
@@ -595,13 +595,13 @@ tcp={stack='quic',handshake='tls13-0rtt',certificate='4kB'} |
 tcp={stack='linux-cubic',ack_packets=10} |
     .ack_packets: only stacks of QUIC have this key; use stack = "quic"
 tcp={stack='quic'} && probes.pcap=[{link='bottleneck-in',file='in.pcap'}] |
-    probes.pcap: captures have packets of TCP, and quic sends QUIC
+    probes.pcap: captures contain packets of TCP, but quic sends QUIC
 [web-10mbit]
-network.egress.queue=fq | : FQ is only for
+network.egress.queue=fq | : FQ is possible only at
 network.bottleneck.queue={kind=['fq']} | : ['fq'] is not a queue
 network.bottleneck.queue={kind={distribution='exponential'}} |
     : {'distribution': 'exponential'} is not a queue
-class=[{name='far',ingress={queue='red'}}] | .far.ingress.queue: RED is only for the
+class=[{name='far',ingress={queue='red'}}] | .far.ingress.queue: RED is possible only at the
 tcp.timer_restart=send | : unknown key; use "rules.timer_restart"
 [short-transfers]
 # The run of isolated transfers.

@@ -83,8 +83,8 @@ def test_invalid_packet_size_is_rejected() -> None:
         'class.small.packet: "2000B" is more than network.packet; use at most "1500B" here'
     )
     assert refused({KEY: "45B"}) == (
-        "class.small.packet: 45 B are too few for 52 B of headers and some payload; use "
-        'at least "53B"'
+        "class.small.packet: 45 B leaves no room for payload after 52 B of headers; use at "
+        'least "53B"'
     )
     assert refused({"network.packet": "1B", KEY: None}) == (
         'network.packet: "1B" is not the size of an IP packet with 52 B of headers and some '

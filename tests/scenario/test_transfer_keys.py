@@ -115,7 +115,7 @@ def test_size_distribution_requires_arrivals() -> None:
         ),
         (
             {"size": "1pkt", "count": 3, "arrivals": ARRIVALS},
-            "traffic.count: is only for isolated transfers; with arrivals, use run.trans",
+            "traffic.count: requires isolated transfers; with arrivals, use run.trans",
         ),
         (
             {"size": "1pkt", "arrivals": {"distribution": "poisson", "rate": "20ms"}},

@@ -213,7 +213,7 @@ def _option_values(name: str, value: Any, row: Option) -> Iterator[str]:
         yield from _changes_of_table(value)
     elif isinstance(value, bool) or value is None:
         if value and row.metavar:
-            raise TcpcastError(f"{name}: must be a text or a number, not true")
+            raise TcpcastError(f"{name}: must be a string or a number, not true")
         yield from [""] if value else []
     elif not row.metavar:
         raise TcpcastError(f"{name}: must be true or false")
@@ -227,7 +227,7 @@ def _option_values(name: str, value: Any, row: Option) -> Iterator[str]:
         for each in value:
             yield from _option_values(name, each, replace(row, type=str))
     else:
-        raise TcpcastError(f"{name}: must be a text or a number, not a list or an object")
+        raise TcpcastError(f"{name}: must be a string or a number, not a list or an object")
 
 
 def _options_by_argument(rows: Iterable[Option]) -> dict[str, Option]:

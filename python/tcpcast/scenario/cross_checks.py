@@ -143,7 +143,7 @@ def _find_stream_errors(scenario: Scenario, stream: CrossStream) -> Iterator[tup
             (f'cross traffic needs a hop with a rate; add {key}.rate = "10mbit"'),
         )
     if hop.shared and stream.has_bin and not stream.is_noise:
-        yield "bin", ("is only for hops with shared = false, but this hop is shared; leave it out")
+        yield "bin", ("requires hops with shared = false, but this hop is shared; leave it out")
     if not math.isinf(hop.link.rate):
         bps = _compute_offered_bps(stream, hop.link.rate)
         share, pps = bps / hop.link.rate, bps / (8 * scenario.network.packet_bytes)

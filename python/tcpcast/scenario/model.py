@@ -685,7 +685,7 @@ def find_cross_table_errors(scenario: Scenario) -> Iterator[InitErrorDetails]:
     times = scenario.run.report_at
     if times is not None:
         if not any(isinstance(group.traffic, Bulk) for group in scenario.populations):
-            message = 'is only for flows that never end; leave it out, or use traffic.kind = "bulk"'
+            message = 'requires flows that never end; leave it out, or use traffic.kind = "bulk"'
             yield make_error_at(message, "run", "report_at")
         elif scenario.has_loss_feedback:
             message = (
@@ -729,14 +729,14 @@ def find_cross_table_errors(scenario: Scenario) -> Iterator[InitErrorDetails]:
             is_own = scenario.classes and scenario.classes[index].packet is not None
             at = ("class", index, "packet") if is_own else ("network", "packet")
             text = (
-                f"{packet} B are too few for {headers} B of headers and some payload; "
+                f"{packet} B leaves no room for payload after {headers} B of headers; "
                 f'use at least "{headers + 1}B"'
             )
             short[at] = make_error_at(text, *at)
     yield from short.values()
     quic = next((group.tcp.stack for group in groups if group.tcp.is_quic), None)
     if quic is not None and scenario.probes.pcap:
-        message = f"captures have packets of TCP, and {quic} sends QUIC; leave probes.pcap out"
+        message = f"captures contain packets of TCP, but {quic} sends QUIC; leave probes.pcap out"
         yield make_error_at(message, "probes", "pcap")
     instant = next((group.tcp.stack for group in groups if group.tcp.has_loss_feedback), None)
     if instant is None:

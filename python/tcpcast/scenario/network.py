@@ -300,7 +300,7 @@ class Network(Table):
             message = f'"{back.buffer}" is less than one ack; use at least "{self.ack}B"'
             errors.append(make_error_at(message, RETURN, "buffer"))
         if isinstance(self.ack_loss_rule, RestOfRound):
-            message = f"correlated loss within a round is only for data packets; {_RANDOM_LOSS}"
+            message = f"correlated loss within a round applies only to data packets; {_RANDOM_LOSS}"
             errors.append(make_error_at(message, "ack_loss"))
         if any(hop.name == RETURN for hop in self.hops) and self.has_return:
             message = '"return" is the name of the return link; use another name'
@@ -388,16 +388,18 @@ class Network(Table):
         """Return the keys of an ingress or egress link that only the bottleneck can have."""
         problems = []
         if link.queue != "droptail":
-            message = f"{link.queue.label} is only for the bottleneck or a shared hop"
+            message = f"{link.queue.label} is possible only at the bottleneck or a shared hop"
             problems.append(("queue", f'{message}; use "droptail" here'))
         if link.varying is not None:
             message = (
-                f"a {link.varying.kind} is only for the bottleneck or a shared hop; use "
+                f"a {link.varying.kind} is possible only at the bottleneck or a shared hop; use "
                 '"10mbit" here'
             )
             problems.append(("rate", message))
         if isinstance(link.loss_rule, RestOfRound):
-            message = f"correlated loss within a round is only for the bottleneck; {_RANDOM_LOSS}"
+            message = (
+                f"correlated loss within a round is possible only at the bottleneck; {_RANDOM_LOSS}"
+            )
             problems.append(("loss", message))
         return problems
 

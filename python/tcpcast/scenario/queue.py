@@ -265,7 +265,7 @@ class FairQueue(Table):
 
     def _find_errors(self) -> Errors:
         if self.quantum is not None and self.scheduler != "drr":
-            message = 'is only for scheduler = "drr"; use this scheduler, or leave quantum out'
+            message = 'requires scheduler = "drr"; use this scheduler, or leave quantum out'
             yield make_error_at(message, "quantum")
         if self.quantum is not None and self.quantum > MAX_QUANTUM:
             message = f'is too large; use at most "{units.format_bytes(MAX_QUANTUM)}"'

@@ -185,7 +185,7 @@ def _validate_opportunities(value: object) -> PacketOpportunities:
         return value
     if not isinstance(value, str):
         raise UnitError(
-            f'{units.quote(value)} is not a text; use times in milliseconds, such as "1 1 5"'
+            f'{units.quote(value)} is not a string; use times in milliseconds, such as "1 1 5"'
         )
     return parse_opportunities(value)
 

@@ -413,7 +413,7 @@ def _expected_type_text(error: ErrorDetails) -> str:
         "model_attributes_type": "a table",
         "dict_type": "a table",
         "list_type": "a list",
-        "string_type": "a text",
+        "string_type": "a string",
         "string_too_short": "long enough",
         "bool_type": "true or false",
     }

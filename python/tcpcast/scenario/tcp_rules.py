@@ -189,7 +189,7 @@ def find_inapplicable_rules(
 ) -> Iterator[InitErrorDetails]:
     """Find rules that do not apply to a stack."""
     if stack != MAX_PLUS and rules.max_plus is not None:
-        message = f'is only for stack = "{MAX_PLUS}"; use this stack, or leave max_plus out'
+        message = f'requires stack = "{MAX_PLUS}"; use this stack, or leave max_plus out'
         yield make_error_at(message, "rules", "max_plus")
     for key in rules.changed_keys():
         if is_modern:

@@ -242,7 +242,7 @@ _READS_FIELD: Any = Field(
     description="how fast the receiving application reads: a rate, or a table with the size of a "
     "read and the pause after it; by default it reads at once",
 )
-_NO_WRITES = {"writes": 'is only for kind = "bulk"; use kind = "bulk", or leave this key out'}
+_NO_WRITES = {"writes": 'requires kind = "bulk"; use kind = "bulk", or leave this key out'}
 
 
 class OnOff(Table):
@@ -253,8 +253,8 @@ class OnOff(Table):
     """
 
     elsewhere: ClassVar[Mapping[str, str]] = {
-        "arrivals": 'is only for kind = "transfers"; use kind = "transfers", or leave this key out',
-        "count": 'is only for kind = "transfers"; use kind = "transfers", or replace count by '
+        "arrivals": 'requires kind = "transfers"; use kind = "transfers", or leave this key out',
+        "count": 'requires kind = "transfers"; use kind = "transfers", or replace count by '
         "run.transfers",
         **_NO_WRITES,
     }
@@ -466,9 +466,9 @@ class Transfers(Table):
     """
 
     elsewhere: ClassVar[Mapping[str, str]] = {
-        "sources": "transfers have no number of sources; use count = 1000, or add arrivals",
-        "flows": "transfers have no number of flows; use count = 1000, or add arrivals",
-        "off": 'is only for kind = "on-off"; use kind = "on-off", or replace off by arrivals',
+        "sources": "transfers take no number of sources; use count = 1000, or add arrivals",
+        "flows": "transfers take no number of flows; use count = 1000, or add arrivals",
+        "off": 'requires kind = "on-off"; use kind = "on-off", or replace off by arrivals',
         **_NO_WRITES,
     }
 
@@ -538,7 +538,7 @@ class Transfers(Table):
             written = units.format_packets(twice)
             yield make_error_at(f"{written} is listed twice; remove one entry", "size")
         if not self.isolated and self.count is not None:
-            message = "is only for isolated transfers; with arrivals, use run.transfers instead"
+            message = "requires isolated transfers; with arrivals, use run.transfers instead"
             yield make_error_at(message, "count")
         if self.total > MAX_ISOLATED_TRANSFERS:
             message = f"{self.total} transfers in total; use at most {MAX_ISOLATED_TRANSFERS}"

@@ -153,7 +153,7 @@ def _choose_batch_size(runs: int, prepared: PreparedSweep) -> int:
 
 def _check_workers(processes: int | None, dask: str | None, executor: Executor | None) -> None:
     if sum(each is not None for each in (processes, dask, executor)) > 1:
-        raise TcpcastError("processes, dask and executor exclude each other; give one of them")
+        raise TcpcastError("processes, dask and executor are mutually exclusive; use one")
     if processes is not None and (type(processes) is not int or processes < 1):
         raise DomainError(
             f"processes: {processes!r} is not a number of processes; use 1 or more, or leave it "

@@ -111,7 +111,7 @@ class ShortTransfer:
         if not 0 < self.decrease < 1:
             raise DomainError(f"decrease must be above 0 and below 1, not {self.decrease!r}")
         if self.sack and self.shared_recovery:
-            raise DomainError("sack and shared_recovery exclude each other; set only one")
+            raise DomainError("sack and shared_recovery are mutually exclusive; set one")
         require_window("initial_window_pkts", self.initial_window_pkts)
         if self.initial_window_pkts == math.inf:
             raise DomainError("initial_window_pkts must be finite")
