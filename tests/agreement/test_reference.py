@@ -740,6 +740,7 @@ def small_runs(draw: st.DrawFn) -> Numbers:
         "classes": classes,
         "cross": [],
         "round_loss": None,
+        "rtt_spread": 0.0,
         "headline": 0,
         "warmup_ns": 0,
         "probes": {
