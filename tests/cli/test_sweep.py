@@ -154,11 +154,11 @@ def test_sweep_shows_interval_warnings_of_runs(tmp_path: Path, capsys: Capture) 
     assert [row["trusted"] for row in rows] == ["false", "true"]
     assert [row["goodput_bps_interval_warning"] for row in rows] == [interval_warning, ""]
     assert main(arguments) == 0
-    out = capsys.readouterr().out
+    out = " ".join(capsys.readouterr().out.split())
     value = f"{answer['metrics']['goodput_bps']['value'] / 1e6:.4g}"
     for shown in (
         f"{value}!",
-        " ! no interval, or an interval that should be checked",
+        "! no interval, or an interval that should be checked",
         "notes",
         interval_warning,
     ):

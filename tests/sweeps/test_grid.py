@@ -202,7 +202,7 @@ def test_sweep_table_is_not_part_of_resolved_scenario() -> None:
 
 def test_only_one_kind_of_worker_is_accepted(path: Scenario) -> None:
     vary = {"network.rtt": ["10ms", "20ms"]}
-    with pytest.raises(TcpcastError, match="give one of them"):
+    with pytest.raises(TcpcastError, match="mutually exclusive; use one"):
         tcpcast.sweep(path, vary, processes=1, dask="tcp://127.0.0.1:1")
     with pytest.raises(TcpcastError, match="not a number of processes"):
         tcpcast.sweep(path, vary, processes=0)
