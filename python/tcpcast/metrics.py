@@ -498,6 +498,7 @@ HEADLINE_METRICS = (
     "send_rate_pps",
     "page_time_p95_s",
     "latency_p95_s",
+    "latency_p50_s",
     "delay_p95_s",
     "stall_ratio",
     "fair_share",

@@ -261,7 +261,7 @@ def compare_cells(main: str, cells_of: Cells) -> list[Finding]:
         return extremes
     for metric in HEADLINE_METRICS:
         cells = [each for each in cells_of(metric) if each.value.low is not None]
-        if metric != main and len(cells) > 1:
+        if metric not in {main, *_MEDIANS.values()} and len(cells) > 1:
             others = _extremes(cells)
             if differ_significantly(others[0].value, others[1].value):
                 return [alike, *others]
@@ -402,7 +402,13 @@ def sweep_findings(
     return [*compare_cells(main, cells_of), *doubtful]
 
 
-WAITING_METRICS = ("page_time_p95_s", "stall_ratio", "delay_p95_s", "latency_p95_s")
+WAITING_METRICS = (
+    "page_time_p95_s",
+    "stall_ratio",
+    "delay_p95_s",
+    "latency_p95_s",
+    "latency_p50_s",
+)
 """Metrics of classes that wait for single packets, requests, pages or the segments of a film."""
 
 
@@ -410,7 +416,7 @@ def main_metric_of_sweep(columns: Columns, group: str = "") -> str:
     """Return the first metric with a value; a time from the SYN only if no simulation lacks it.
 
     Times of messages and requests decide for a class of a network, and for all flows if these have
-    no rate.
+    no rate; the median of requests if there are too few for the 95th percentile.
     """
     waiting = WAITING_METRICS if group else ()
     names: tuple[str, ...] = ("connection_rate_bps", "total_time_s", "completion_time_s")
@@ -421,8 +427,19 @@ def main_metric_of_sweep(columns: Columns, group: str = "") -> str:
         rows = zip(columns["engine"], values, times, strict=False)
         lacks = any(v is None and o is not None and not is_formula(e) for e, v, o in rows)
         if not lacks and any(value is not None for value in values):
-            return name
+            return _MEDIANS[name] if _needs_median(columns, name) else name
     return ""
+
+
+_MEDIANS = {"latency_p95_s": "latency_p50_s"}
+"""Metrics that only stand for others."""
+
+
+def _needs_median(columns: Columns, name: str) -> bool:
+    """Return True if intervals of a percentile are withheld, but no interval of its median."""
+    marks = (f"{each}_interval_warning" for each in (name, _MEDIANS.get(name, name)))
+    doubtful, median = (any(columns.get(each, ())) for each in marks)
+    return doubtful and not median
 
 
 def swept_metrics(
