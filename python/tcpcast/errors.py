@@ -165,7 +165,7 @@ class Words:
 
     def _parts(self, suggestion: Suggestion) -> Iterator[str]:
         if suggestion.engine:
-            yield f"use engine {suggestion.engine}"
+            yield f"use the {suggestion.engine} engine"
         if suggestion.feed:
             yield f"use {self.option('--feed')} {suggestion.feed}"
         changes = suggestion.changes.items()

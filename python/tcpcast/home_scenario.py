@@ -89,7 +89,7 @@ HOME_OPTIONS = {
         Option(
             "uses",
             "NAMES",
-            "What people do at the same time, with a number for several: "
+            "Simultaneous activities, each with an optional count: "
             f"{', '.join(USES)}; such as call,upload,download=2.",
             default="call,page,upload,download",
             form_field=FormField("Uses", "", "call,page,upload,download"),

@@ -38,7 +38,7 @@ class PathOptionValues:
         example="0.01%..10%",
         form_field=FormField(
             "Random loss",
-            "Share of the data packets that are lost before the queue, such as 0.1%.",
+            "Share of the data packets that are dropped before the queue, such as 0.1%.",
             "0.1%",
             "0.0001%",
             "20%",

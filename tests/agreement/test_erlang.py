@@ -59,7 +59,7 @@ def test_overloaded_link_has_no_finite_time() -> None:
 def test_on_off_sources_are_not_covered() -> None:
     (own,) = answer(tcpcast.load("web-10mbit"), ["erlang"])
     assert own.not_applicable is not None
-    assert "TCP-Erlang needs one class of transfers with traffic.arrivals" in own.not_applicable
+    assert "TCP-Erlang requires one class of transfers with traffic.arrivals" in own.not_applicable
 
 
 def test_slowdown_of_one_server_is_that_of_processor_sharing() -> None:

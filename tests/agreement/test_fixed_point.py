@@ -59,7 +59,7 @@ def test_equal_rates_do_not_converge_in_overload(overload: tuple[Scenario, Answe
     assert answer.incomplete_reason.startswith("no fixed point exists at this load (failed tests: ")
     assert "1.5 times the capacity of the link" in answer.incomplete_reason
     assert answer.incomplete_reason.endswith(
-        "use engine packet, or engine mean-field for a large population"
+        "use the packet engine, or the mean-field engine for a large population"
     )
     assert exit_code([answer]) == 1
     # By the report, equal rates are insufficient symmetry, because queues and losses differ.
@@ -100,7 +100,7 @@ def test_failed_test_below_the_threshold_names_other_engines() -> None:
     assert has_untrusted_values(answer, "no fixed point")
     assert answer.incomplete_reason is not None
     assert answer.incomplete_reason.startswith("no fixed point was reached (failed tests: ")
-    assert "use engine packet" in answer.incomplete_reason
+    assert "use the packet engine" in answer.incomplete_reason
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,7 @@ def test_unscaled_population_warns_that_it_validates_nothing() -> None:
             small.with_changes({"mean_field": {"flows": flows}}), ["mean-field"]
         )
         assert (
-            any("engine mean-field simulates each source" in w for w in result.warnings)
+            any("the mean-field engine simulates each source" in w for w in result.warnings)
             == has_warning
         )
 
@@ -161,7 +161,7 @@ def test_classes_keep_their_shares() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"traffic": {"kind": "bulk", "flows": 10}}, "on/off sources; use engine packet"),
+        ({"traffic": {"kind": "bulk", "flows": 10}}, "on/off sources; use the packet engine"),
         ({"probes": {"flows": [1]}}, "leave probes.flows"),
     ],
 )

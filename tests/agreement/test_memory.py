@@ -22,7 +22,7 @@ def test_too_many_sources_for_the_memory_are_rejected(monkeypatch: pytest.Monkey
     monkeypatch.setattr(memory, "read_free_bytes", lambda: GIB)
     message = refusal({"traffic.sources": 10_000_000, "run.replications": 1})
     assert "1 replication of 10,000,000 sources would take about" in message
-    assert "1 GiB are free; fewer sources fit; use engine mean-field, or use traffic" in message
+    assert "1 GiB are free; fewer sources fit; use the mean-field engine, or use traffic" in message
     assert "mean-field" in message
 
 

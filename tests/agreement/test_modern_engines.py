@@ -44,7 +44,7 @@ def test_formulas_answer_for_the_window_that_they_model(stack: str, formulas: se
 def test_reno_model_suggests_an_engine_for_other_windows() -> None:
     reno = "the formula models the window of Reno, but the scenario's stack is linux-cubic; "
     assert run_engines("linux-cubic", ["pftk"])["pftk"].not_applicable == (
-        reno + 'use engine cubic-response, or use tcp.stack = "linux-reno"'
+        reno + 'use the cubic-response engine, or use tcp.stack = "linux-reno"'
     )
     refusals = run_engines("linux-cubic", ["pftk", "cubic-response"])
     assert refusals["pftk"].not_applicable == reno + 'use tcp.stack = "linux-reno"'

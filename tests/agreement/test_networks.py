@@ -14,7 +14,7 @@ RUN = {"run": {"duration": "20s", "warmup": "4s", "seed": 1}}
 
 
 def simulate(tables: dict[str, Any], **changes: Any) -> Answer:
-    """Return the answer of engine packet to tables with changes by dotted key."""
+    """Return the answer of the packet engine to tables with changes by dotted key."""
     scenario = Scenario.from_dict(RUN | tables)
     dotted = {key.replace("__", "."): value for key, value in changes.items()}
     (answer,) = tcpcast.run(scenario.with_changes(dotted), ["packet"])

@@ -81,4 +81,4 @@ def test_queues_that_split_bursts_see_the_packets_of_a_sender_without_offload(qu
 
 def test_kernel_refuses_bursts() -> None:
     (answer,) = tcpcast.run(make_scenario(gro=False), ["kernel"])
-    assert "tcp.gro: the hosts of engine kernel" in str(answer.not_applicable)
+    assert "tcp.gro: the hosts of the kernel engine" in str(answer.not_applicable)

@@ -143,7 +143,7 @@ def test_formula_outside_its_domain_gives_no_answer(monkeypatch: pytest.MonkeyPa
     assert (plan.value, plan.exit_code, plan.bracket) == (None, 1, (230, 231))
     text = verdict_text(plan.findings)
     assert text.startswith("The formula engset gives no answer: ")
-    assert "use engine packet" in text
+    assert "use the packet engine" in text
     assert not plan.to_json()["trusted"]
 
 

@@ -208,7 +208,7 @@ def test_short_is_rejected_outside_its_domain(
 def test_transfers_require_listed_sizes(engine: Callable[[Any, Any], Answer]) -> None:
     with pytest.raises(NotApplicable, match="transfers"):
         engine(load("lossy-path"), None)
-    with pytest.raises(NotApplicable, match="needs a list of sizes"):
+    with pytest.raises(NotApplicable, match="requires a list of sizes"):
         engine(transfers(None), None)
 
 

@@ -105,7 +105,7 @@ def test_suggested_stack_is_of_the_family_of_the_formula() -> None:
     assert engset.endswith('; use tcp.stack = "engset-newreno"')
     assert local_loop.endswith('; use tcp.stack = "max-plus-reno"')
     (reason,) = find_omitted_formulas(make_scenario("pftk", "linux-cubic"))
-    assert reason.endswith('; use engine cubic-response, or use tcp.stack = "linux-reno"')
+    assert reason.endswith('; use the cubic-response engine, or use tcp.stack = "linux-reno"')
 
 
 def test_one_message_names_all_omitted_formulas() -> None:

@@ -384,7 +384,7 @@ def test_plans_of_delays_on_the_command_line(tmp_path: Path, capsys: Capture) ->
     assert "link.router.queue.rate: plan shaper solves for this key" in capsys.readouterr().err
     unknown = ["--class", "upload"]
     assert main(["plan", "shaper", str(path), "--link", "router", "--delay", "20ms", *unknown]) == 2
-    assert '--class: "upload" is not such a class; use "call"' in capsys.readouterr().err
+    assert '--class: must be "call", not "upload"' in capsys.readouterr().err
     web = "web-10mbit"
     assert main(["plan", "aqm", web, "--delay", "20ms"]) == 2
     assert "plan aqm requires a network of links" in capsys.readouterr().err

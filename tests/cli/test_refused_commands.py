@@ -106,13 +106,13 @@ run web-10mbit --set network.bottleneck.buffer=0pkt | network.bottleneck.buffer
 run web-10mbit --set traffic.size.minimum=20pkt | traffic.size | minimum
 run web-10mbit --set network.rtt=50 | network.rtt | 50ms
 run web-10mbit --set traffic.kind=capture | traffic.kind | tcpcast trace FILE --models
-run web-10mbit --set tcp.stack=cubic | not a stack | engine cubic-response | linux-cubic
-run web-10mbit --set tcp.stack=bbr1 | not a stack | engine bbr-bound
+run web-10mbit --set tcp.stack=cubic | not a stack | cubic-response formula | linux-cubic
+run web-10mbit --set tcp.stack=bbr1 | not a stack | bbr-bound formula
 run web-10mbit --set network.bottleneck.buffer=2h | is too large for a buffer | "50ms" | "unlimited"
-run web-10mbit --set "network.bottleneck={buffer='50ms'}" | a buffer in time needs a rate | 10mbit
+run web-10mbit --set "network.bottleneck={buffer='50ms'}" | in time requires a rate | 10mbit
 run lossy-path --engine bbr | no engine 'bbr';  | bbr-bound
 run lossy-path --engine cubic | no engine 'cubic';  | cubic-response
-run lossy-path --engine newreno | no engine 'newreno';  | engine packet
+run lossy-path --engine newreno | no engine 'newreno';  | the packet engine
 run nowhere.toml | nowhere.toml
 run web-10mbt | web-10mbit
 run web-10mbit --csv --json | are mutually exclusive; use one
@@ -155,7 +155,7 @@ trace c.pcap --group-by port | must be all, pair, source or destination
 trace c.pcap --rtt 60ms | add --group-by
 trace c.pcap --group-by all --rtt 60 | 60ms
 trace c.pcap --group-by all --rtt 0ms | above 0
-trace c.pcap --group-by all --table intervals | cannot be combined
+trace c.pcap --group-by all --table intervals | mutually exclusive
 trace c.pcap --json --csv
 trace c.pcap --models --csv | --json
 trace c.pcap --models --table rounds | --models cannot be combined with --csv or --table

@@ -56,7 +56,7 @@ def test_scenario_is_read_from_standard_input(
     assert capsys.readouterr().err.startswith("tcpcast: standard input:1:9: not TOML")
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"\xff"), encoding="utf-8"))
     assert main(["run", "-"]) == 2
-    assert "standard input: not a text" in capsys.readouterr().err
+    assert "standard input: must be text" in capsys.readouterr().err
 
 
 def test_run_with_only_inapplicable_engine_exits_2(capsys: Capture) -> None:
@@ -65,7 +65,7 @@ def test_run_with_only_inapplicable_engine_exits_2(capsys: Capture) -> None:
     assert json.loads(out)["answers"] == [
         {
             "engine": "pftk",
-            "not_applicable": "it needs bulk flows; use engine packet",
+            "not_applicable": "it needs bulk flows; use the packet engine",
             "reason": "it needs bulk flows",
             "suggestions": [{"engine": "packet"}],
         }

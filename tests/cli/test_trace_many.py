@@ -109,4 +109,6 @@ def test_only_the_worst_directions_are_printed(tmp_path: Path, capsys: Printed) 
 @pytest.mark.parametrize("option", ["--all", "--table=rounds"])
 def test_the_worst_directions_exclude_other_selections(option: str, capsys: Printed) -> None:
     assert main(["trace", "x.pcap", "--worst", "3", option]) == 2
-    assert f"--worst and {option.partition('=')[0]} cannot be combined" in capsys.readouterr().err
+    assert (
+        f"--worst and {option.partition('=')[0]} are mutually exclusive" in capsys.readouterr().err
+    )

@@ -1,4 +1,4 @@
-"""A killed run of engine kernel leaves nothing behind."""
+"""A killed run of the kernel engine leaves nothing behind."""
 
 import os
 import signal

@@ -96,15 +96,15 @@ def test_options_override_the_scenario(links: list[dict[str, Any]], tmp_path: Pa
         (["--rtt", "60"], "--rtt: "),
         (["--rtt", "60ms", "--rate", "20mbps"], "--rate: "),
         (["--rtt", "1ms", "--rate", "1mbit"], "--rtt: 1ms is less than the transmission times"),
-        (["--rtt", "60ms", "--rate", "1mbit", "--trace", "x"], "--rate and --trace are both"),
+        (["--rtt", "60ms", "--rate", "1mbit", "--trace", "x"], "--rate and --trace are mutually"),
         (["--rtt", "60ms", "--reorder"], "--reorder requires --jitter"),
-        (["--rtt", "60ms", "--queue", "fq_codel"], "--rate: FQ-CoDel needs a limited rate"),
+        (["--rtt", "60ms", "--queue", "fq_codel"], "--rate: FQ-CoDel requires a limited rate"),
         (["--rtt", "60ms", "--jitter", "5"], "--jitter"),
         (
             ["--rtt", "60ms", "--set", "network.packet=9000B"],
             'network.packet: "9000B" is too large',
         ),
-        (["parking-lot"], "the classes have several; keep the classes of one route"),
+        (["parking-lot"], "the classes use several; keep only the classes that share a route"),
     ],
 )
 def test_invalid_options_are_rejected_by_name(

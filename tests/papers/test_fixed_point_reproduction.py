@@ -310,4 +310,4 @@ def test_unsupported_scenarios_report_the_reason() -> None:
     assert result.not_applicable is None
     newreno = Job(Ftp("individual", 5, "rfc-newreno"), length, "2").run(nothing)
     assert newreno.not_applicable is not None
-    assert "engine packet" in newreno.not_applicable
+    assert "the packet engine" in newreno.not_applicable

@@ -82,7 +82,7 @@ tcp.duplicate_threshold=2.5 | : 2.5 is not a whole number
 tcp.rules.last_packets_threshold=0 | : 0 is too small; use at least 1, or "dupl
 tcp.limited_transmit=1 | : 1 is not true or false; use true
 tcp.rules.limited_transmit_on=third | : "third" is not a duplicate; use "each" or "second"
-tcp.rules.limited_transmit_on=second | : needs tcp.limited_transmit = true; set this key also
+tcp.rules.limited_transmit_on=second | : requires tcp.limited_transmit = true; set this key also
 tcp.rules.recovery=sack | : "sack" is not a recovery rule; use "reno", "newreno", "
 tcp.rules=send | : "send" is not a table; use { recovery = "reno" }
 tcp.rules.timer=send | : unknown key; did you mean "timer_restart"?
@@ -205,7 +205,7 @@ network.bottleneck.queue={kind='fq_codel',target='0.1s'} |
     .target: must be below interval; use "5ms", for example
 network.bottleneck.queue={kind='codel',interval='4ms'} |
     .target: must be below interval; use "200us", for example
-network.bottleneck={queue='codel',buffer='20pkt'} | .rate: CoDel needs a limited rate; use
+network.bottleneck={queue='codel',buffer='20pkt'} | .rate: CoDel requires a limited rate; use
 network.ingress.queue=fq_codel | : FQ-CoDel is possible only at the bottleneck or a shared hop; use
 tcp.ecn=true | : rfc-newreno does not support this key; use stack = "linux-reno", or leave
 # RED.
@@ -225,16 +225,16 @@ network.bottleneck.queue={kind='red',weight=0} | .weight: 0 is
 network.bottleneck.queue={kind='red',weight=2} | .weight: 2 is
 network.bottleneck.queue={kind='red',weight=true} | .weight: true is not a weight
 network.bottleneck.queue={kind='red',gentle='yes'} | .gentle: "yes" is not true or false
-network.bottleneck.queue={kind='red',rules='linux'} | .gentle: rules = "linux" needs gentle off
+network.bottleneck.queue={kind='red',rules='linux'} | .gentle: rules = "linux" requires gentle off
 network.bottleneck.queue={kind='red',target_delay='5pkt'} | .target_delay:
-network.bottleneck={queue='red',buffer='20pkt'} | .rate: RED needs a limited rate; use
+network.bottleneck={queue='red',buffer='20pkt'} | .rate: RED requires a limited rate; use
 network.ingress.queue=red | : RED is possible only at the bottleneck or a shared hop
 network.egress.queue={kind='red'} | : RED is possible only at the bottleneck
 tcp.stack=cubic |
-    : "cubic" is not a stack; use "linux-cubic", or use the formula: engine cubic-response
+    : "cubic" is not a stack; use "linux-cubic", or use the cubic-response formula
 tcp.stack=bbr2 | : "bbr2": BBR version 2 is not simulated; use "linux-bbr" for version 1
 tcp.stack=BBRv3 | : "BBRv3" is not a stack; use "bbr3"
-tcp.stack=bbr | : "bbr" is not a stack; use "linux-bbr", or use the formula: engine bbr-bound
+tcp.stack=bbr | : "bbr" is not a stack; use "linux-bbr", or use the bbr-bound formula
 tcp.sack=false | : the stack determines SACK; use stack =
 tcp.rack=false | : the stack determines RACK; use stack =
 tcp.pacing=true | : true is not a rate; use "10mbit", for example, or "internal"
@@ -246,7 +246,7 @@ network.bottleneck.delay=10ms | network.rtt: 50ms contradicts the links' delays
 network.return_delay=50ms | : 50ms is more than the total propagation delay
 network.return_delay=-1ms | :
 network.bottleneck.buffer=1000B | : "1000B" is less than one pack
-network.ingress={buffer='1bdp'} | .buffer: a bandwidth-delay product needs
+network.ingress={buffer='1bdp'} | .buffer: a bandwidth-delay product requires
 tcp.min_rto=100s | : 100s is above max_rto, 64s
 tcp.initial_rto=100s | : 100s is above max_rto, 64s
 tcp.rules.last_packets_threshold=4 | : 4 is above tcp.duplicate_threshold, 3
@@ -342,7 +342,7 @@ network.bottleneck.queue={kind='fq',drop='arriving',ties='random'} |
     .ties: selects one of several equally long queues
 network.bottleneck.queue={kind='fq',head_of_line='in service'} |
     .head_of_line: requires tcp.stack = "max-plus-reno" and a constant rate
-network.bottleneck={queue='fq',rate='unlimited'} | .rate: FQ needs a limited rate
+network.bottleneck={queue='fq',rate='unlimited'} | .rate: FQ requires a limited rate
 [short-transfers]
 traffic={kind='transfers'} | .size: missing; add size = ["1pkt", "8pkt", "100KB"]
 traffic.size='2.5pkt' | : "2.5pkt" is not a whole number of packets; use "3pkt"
@@ -355,7 +355,7 @@ traffic.size=['1pkt','12ms'] | .1: "12ms" is not a size
 traffic.size=['1pkt','2B'] | : 1pkt is listed twice; remove one entry
 traffic.size=true | : true is not a size
 traffic.size={distribution='exponential',mean='12pkt'} |
-    : a distribution needs arrivals; use sizes such as
+    : a distribution requires arrivals; use sizes such as
 traffic.count=0 | : 0 is too small
 traffic.count=1000000000 | : 1000000000 is too large
 traffic={kind='transfers',size='1pkt',sources=3} |
@@ -455,11 +455,11 @@ network={rtt='1s',hop=[{name='a',rate='9mbit'},{name='b',shared=false,measured=t
 network={rtt='1s',hop=[{name='a',rate='9mbit'},{name='b',shared=false,queue='red'}]} |
     .hop.b.queue: a hop with shared = false serves one source; use "droptail"
 network={rtt='1s',hop=[{name='a',rate='9mbit'},{name='b',queue='red'}]} |
-    .hop.b.rate: RED needs a limited rate; use
+    .hop.b.rate: RED requires a limited rate; use
 network={rtt='1s',hop=[{name='a',rate='9mbit'},{name='b',rate='9mbit',buffer='100B'}]} |
     .hop.b.buffer: "100B" is less than
 network={rtt='1s',hop=[{name='a',rate='9mbit'},{name='b',buffer='1bdp'}]} |
-    .hop.b.buffer: a bandwidth-delay product needs a rate
+    .hop.b.buffer: a bandwidth-delay product requires a rate
 network={rtt='1s',hop=[{name='a',rate='9mbit'},{rate='1mbit'}]} | .hop.1.name: missing; add name =
 network={rtt='1s',hop=[{name='a',rate='9mbit'},{name='1st'}]} | .hop.1st.name: "1st" is not a name
 network={rtt='1s',hop=[{name='a',rate='9mbit'},{name='b',shared='no'}]} |
@@ -477,9 +477,9 @@ network.return={rate='1mbit',queue='fq'} | .queue: fq is not available for acks
 network.ack_loss={model='rest-of-round',rate='1%'} |
     : correlated loss within a round applies only to data packets
 network.ack_loss='100%' | : "100%" loses every packet
-network.ack_loss='1%' && tcp.stack='max-plus-reno' | : max-plus-reno needs every ack
+network.ack_loss='1%' && tcp.stack='max-plus-reno' | : max-plus-reno requires every ack
 network.return.rate='1mbit' && tcp.stack='max-plus-reno' |
-    network.return: max-plus-reno needs every ack
+    network.return: max-plus-reno requires every ack
 cross=[{hop='return',model='poisson',mean='1mbit'}] | .0.hop: there is no hop
 network.bottleneck={rate={bucket='10mbit',burst='30KB',policer=true},buffer='9pkt'} |
     .buffer: a policer has no queue
@@ -489,7 +489,7 @@ network.bottleneck={rate={bucket='1mbit'}} | .rate.burst: missing; add burst = "
 network.bottleneck={rate={burst='9KB'}} | .rate.bucket: missing; add bucket = "10mbit"
 network.bottleneck={rate={bucket='10mbit',burst='1KB'}} |
     .rate.burst: is less than one packet; use at least "1500B"
-network.bottleneck={rate={bucket='unlimited',burst='30KB'}} | .rate.bucket: a bucket needs a rate
+network.bottleneck={rate={bucket='unlimited',burst='30KB'}} | .rate.bucket: a bucket requires a rate
 network.bottleneck={rate={bukket='1mbit'}} |
     .rate.bukket: "bukket" is not a kind of rate (did you mean "bucket"
 network.ingress={rate={bucket='10mbit',burst='30KB'}} |

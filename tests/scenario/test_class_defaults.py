@@ -85,7 +85,7 @@ def test_class_arrivals_complete_top_level_transfers() -> None:
     assert web.traffic.mean_size_pkts == 9
     assert long.count == 2
     (only,) = refused(top + one_class("web", rate) + one_class("other"))
-    assert only.startswith("class.other.traffic.size: a distribution needs arrivals")
+    assert only.startswith("class.other.traffic.size: a distribution requires arrivals")
 
 
 def test_unused_top_level_table_may_be_incomplete() -> None:
@@ -145,7 +145,7 @@ def test_class_buffer_in_bdp_requires_network_rtt() -> None:
     top = RUN + NETWORK.replace('rtt = "50ms"\n', "")
     near = one_class("near", 'rtt = "10ms"', 'egress = { rate = "5mbit", buffer = "1bdp" }', BULK)
     assert refused(top + near) == [
-        'class.near.egress.buffer: "1bdp" needs network.rtt; use an RTT, or a buffer such as '
+        'class.near.egress.buffer: "1bdp" requires network.rtt; use an RTT, or a buffer such as '
         '"150pkt"'
     ]
 
@@ -156,7 +156,7 @@ def test_class_completes_a_top_level_link() -> None:
     (group,) = populations(top + near)
     assert (group.egress.rate, str(group.egress.buffer)) == (2e6, "2bdp")
     assert refused(top + near + one_class("far", BULK)) == [
-        'class.far.egress.buffer: a bandwidth-delay product needs a rate; use rate = "10mbit"'
+        'class.far.egress.buffer: a bandwidth-delay product requires a rate; use rate = "10mbit"'
     ]
     slow = RUN + NETWORK + 'egress = { rate = "1kbit" }\n'
     assert populations(slow + near)[0].egress.rate == 2e6

@@ -109,7 +109,7 @@ def test_series_with_many_packets_are_shorter() -> None:
         (
             NOISE,
             {"rate": "unlimited"},
-            "cross traffic needs a hop with a rate; add network.hop.acc",
+            "cross traffic requires a hop with a rate; add network.hop.acc",
         ),
         (
             NOISE | {"mean": "100%"},

@@ -46,7 +46,7 @@ packet = "200B"
 """
 
 KEY = "class.small.packet"
-ONE_SIZE = "needs packets of one size; set the size with network.packet"
+ONE_SIZE = "requires packets of one size; set the size with network.packet"
 
 
 def scenario(text: str, **changes: Any) -> Scenario:

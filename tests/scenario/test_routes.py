@@ -203,8 +203,8 @@ def test_changes_come_from_a_file(tmp_path: Path) -> None:
         ),
         (
             {"class___0__rtt": "1ms", "class___0__delay": None},
-            "class.video.rtt: is less than the delays and transmission times of the route; use "
-            'at least "5.2ms"',
+            "class.video.rtt: must be at least "
+            '"5.2ms", to cover the delays and transmission times of the route',
         ),
         (
             {"class___0__rtt": "100ms"},
@@ -212,8 +212,8 @@ def test_changes_come_from_a_file(tmp_path: Path) -> None:
         ),
         (
             {"network": {"bottleneck": {"rate": "1mbit"}}},
-            "network.bottleneck: the scenario has [link.NAME] tables; use a link, or leave "
-            "this out",
+            "network.bottleneck: does not apply with [link.NAME] tables; set this on a link, or "
+            "leave it out",
         ),
         (
             {"probes__link": "cor"},
@@ -221,7 +221,7 @@ def test_changes_come_from_a_file(tmp_path: Path) -> None:
         ),
         (
             {"link__core__loss": {"model": "rest-of-round", "rate": "1%"}},
-            "link.core.loss: a link does not know the rounds of TCP; use a random loss, such as "
+            "link.core.loss: a link cannot detect the rounds of TCP; use a random loss, such as "
             '"1%"',
         ),
         (
@@ -239,7 +239,7 @@ def test_each_error_gives_one_line(values: dict[str, Any], message: str) -> None
 def test_a_buffer_of_a_bdp_needs_one_rtt() -> None:
     tables = changed(link__core__buffer="1bdp")
     tables["class"].append({**tables["class"][0], "name": "far", "delay": "60ms"})
-    with pytest.raises(ScenarioError, match=r"link\.core\.buffer: the classes on this link have"):
+    with pytest.raises(ScenarioError, match=r"link\.core\.buffer: the classes on this link differ"):
         Scenario.from_dict(tables)
 
 
@@ -253,7 +253,7 @@ def test_routes_need_links() -> None:
     with pytest.raises(ScenarioError) as error:
         Scenario.from_dict(tables)
     assert str(error.value) == (
-        "class.game.route: needs links; add [link.NAME] tables, or leave this key out"
+        "class.game.route: requires [link.NAME] tables; add them, or leave this key out"
     )
 
 
@@ -352,15 +352,15 @@ def test_a_formula_applies_to_a_route_as_to_the_short_form() -> None:
     [
         (
             {"link.thin.rate": "5mbit", "class.web.route": ["core", "thin"]},
-            "a formula has one queue, but core and thin limit the path",
+            "a formula models one queue, but core and thin limit the path",
         ),
         (
             {"link.core.at": {"20s": {"rate": "5mbit"}}},
-            "a formula has a constant path, but link core changes with time",
+            "a formula models a constant path, but link core changes with time",
         ),
         (
             {"link.up.rate": "5mbit", "class.web.back": ["up"], "class.web.sends": "both"},
-            "a formula has data in one direction, but acks share link up with data",
+            "a formula models data in one direction, but acks share link up with data",
         ),
     ],
 )

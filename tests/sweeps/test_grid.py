@@ -142,7 +142,7 @@ def test_rows_of_a_file_are_cells(tmp_path: Path) -> None:
     [
         ("hour,traffic.flows\n1,2\n", "line 1: use a CSV file whose columns are dotted keys"),
         ("network.rtt,network.rtt\n1ms,2ms\n", "line 1: use a CSV file whose columns are dotted"),
-        ("name,traffic.flows\n1\n", "line 2: needs a value in each of the 2 columns"),
+        ("name,traffic.flows\n1\n", "line 2: requires a value in each of the 2 columns"),
         ("name,traffic.flows\n1,2\n1,2\n", "1, 2 is listed twice"),
         ("name,traffic.flows\n", "day.csv has no rows; use"),
         ("", "day.csv has no rows; use"),

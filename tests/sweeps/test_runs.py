@@ -96,7 +96,7 @@ def test_failed_cell_is_row_with_reason(path: Scenario) -> None:
     rows = result.to_arrow().to_pylist()
     assert result.statuses == {"failed": 4, "answered": 2, "not applicable": 2}
     assert "transmission times" in rows[0]["reason"]
-    assert rows[-1]["reason"].startswith("TCP-Engset needs on/off traffic")
+    assert rows[-1]["reason"].startswith("TCP-Engset requires on/off traffic")
     assert rows[-1]["status"] == "not applicable"
 
 

@@ -99,4 +99,4 @@ def test_unknown_paths_and_methods_return_json_errors(client: TestClient, access
     assert client.get(FORM).status_code == 405
     response = client.post(FORM, headers={"origin": ORIGIN})
     assert response.status_code == 404
-    assert "the forms are" in response.json()["error"]["message"]
+    assert "unknown form; use" in response.json()["error"]["message"]

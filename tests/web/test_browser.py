@@ -156,7 +156,7 @@ def test_each_form_answers_and_fits(served: Served, form: str) -> None:
     tab = served.tab(QUICK[form], SIZES[0])
     verdict = wait_for_answer(tab)
     if form in WITHOUT_FORMULA:
-        assert verdict == "No formula answers this; press Simulate."
+        assert verdict == "No formula applies; press Simulate."
     else:
         assert re.search(r"\d", verdict)
         assert tab.locator("#report table").count() >= 1

@@ -150,7 +150,7 @@ def test_a_curve_is_a_sweep_over_one_field(page: Page) -> None:
 
 def test_a_scenario_without_a_formula_asks_for_a_simulation(page: Page) -> None:
     answer = page.answer("run", file="office-50mbit")
-    assert (answer["verdict"], answer["page"]) == ("No formula answers this; press Simulate.", "")
+    assert (answer["verdict"], answer["page"]) == ("No formula applies; press Simulate.", "")
 
 
 def test_report_needs_no_other_resource(page: Page) -> None:

@@ -35,7 +35,7 @@ pub enum ConservationError {
         /// Packets on the link.
         inside: u64,
     },
-    /// Segments are lost, or remain after their packets.
+    /// A stored segment is missing for a packet in flight, or remains after its packet left.
     #[error("{stored} segments are stored, but {in_flight} packets are in flight")]
     Segments {
         /// Segments stored.

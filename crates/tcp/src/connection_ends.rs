@@ -58,7 +58,7 @@ pub trait SendingEnd: Default {
     fn on_timer(&mut self, now: Nanos, tcp: &TcpConfig, probe: &mut impl TcpProbe)
     -> PacketsToSend;
 
-    /// The application has gone: nothing more is sent, and further packets are ignored.
+    /// The application has exited: nothing more is sent, and further packets are ignored.
     fn abandon_connection(&mut self) {}
 
     /// Packet `number` was lost; called only if the sender has loss feedback.

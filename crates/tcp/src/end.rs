@@ -36,7 +36,7 @@ pub enum Transmission {
 /// Deadlines of an end; [`NEVER`] for those that are off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EndDeadlines {
-    /// A lower bound of [`End::sender_deadline`], which is found faster.
+    /// A lower bound of [`End::sender_deadline`] that takes less time to compute.
     pub sender_lower_bound: Nanos,
     /// Deadline of the receiver's timer; [`NEVER`] if it is off.
     pub receiver: Nanos,
@@ -44,7 +44,7 @@ pub struct EndDeadlines {
     pub pacer: Nanos,
 }
 
-/// What each packet needs of an end of one kind; [`End`] selects the kind once per packet.
+/// Operations on an end for each packet; [`End`] selects the implementation once per packet.
 pub trait ConnectionEnd {
     /// TCP of the end.
     type Tcp;
@@ -85,7 +85,7 @@ pub trait ConnectionEnd {
         0
     }
 
-    /// Full packets of the other end's application received in order.
+    /// Full-sized packets received in order that carry data of the other end's application.
     fn packets_in_order(&self, _tcp: &Self::Tcp) -> u32 {
         0
     }
@@ -100,7 +100,7 @@ pub trait ConnectionEnd {
     }
 }
 
-/// Evaluates `$call` for the end and its TCP, or for the end alone, with the types of their kind.
+/// Evaluates `$call` for the concrete type of an end, with or without its TCP.
 #[macro_export]
 macro_rules! with_kind_of_end {
     (($connection_end:expr, $rules:expr), ($end:ident, $tcp:ident) => $call:expr) => {
@@ -462,7 +462,7 @@ impl End {
         }
     }
 
-    /// The application has gone: nothing more is sent except acknowledgements.
+    /// The application has exited: the end sends only acknowledgements.
     pub fn abandon(&mut self) {
         match self {
             Self::Modern(end) => end.abandon(),

@@ -1,6 +1,7 @@
 //! TCP endpoints as pure state machines: they take time and packets and return packets to send.
 //!
-//! The crate has no network, no clock and no I/O: whoever owns an end calls it with the time `now`.
+//! The crate has no network, no clock and no I/O: the owner of an end passes the time `now` to each
+//! call.
 
 pub mod classic;
 mod connection_ends;
@@ -130,8 +131,9 @@ pub struct TcpConfig {
     pub backoff_until: BackoffEndEvent,
     /// Duplicate acknowledgements that indicate a loss; at least 1, and 3 in RFC 5681.
     pub duplicate_threshold: u32,
-    /// Threshold for the last `duplicate_threshold` packets of a file, which too few packets follow
-    /// (Ayesta and Avrachenkov, section 3.1); at most `duplicate_threshold`.
+    /// Threshold for the last `duplicate_threshold` packets of a file, after which too few packets
+    /// follow to cause that many duplicates (Ayesta and Avrachenkov, section 3.1); at most
+    /// `duplicate_threshold`.
     pub last_packets_threshold: u32,
     /// Packets sent on duplicates below the threshold.
     pub limited_transmit: LimitedTransmit,
@@ -140,9 +142,9 @@ pub struct TcpConfig {
     pub max_burst: u32,
     /// Unit in which windows grow and shrink.
     pub window_unit: CwndUnit,
-    /// First congestion window.
+    /// Initial congestion window.
     pub initial_window: u32,
-    /// First slow-start threshold.
+    /// Initial slow-start threshold.
     pub initial_ssthresh: u32,
     /// Slow start while cwnd <= ssthresh instead of cwnd < ssthresh; RFC 5681 allows either.
     pub slow_start_at_ssthresh: bool,

@@ -54,7 +54,7 @@ pub struct PacketSender {
     released: PacketsToSend,
     last_ack: Nanos,
     last_sent: Nanos,
-    /// Lost packets of which the sender is to be notified, and when, in the order of time.
+    /// Pending notifications of lost packets, with their times, earliest first.
     losses: VecDeque<(Nanos, u32)>,
 }
 
@@ -98,7 +98,7 @@ impl PacketSender {
         });
     }
 
-    /// The application has gone: nothing more is sent.
+    /// The application has exited: nothing more is sent.
     pub fn abandon(&mut self) {
         with_sender!(&mut self.algorithm, sender => sender.abandon_connection());
         self.losses.clear();
@@ -159,7 +159,7 @@ impl PacketSender {
         self.losses.front().map_or(timer, |(due, _)| timer.min(*due))
     }
 
-    /// Handles one notification or the expiry of the timer, whatever is due first.
+    /// Handles one notification or the expiry of the timer, whichever is due first.
     pub fn on_timer(&mut self, now: Nanos, tcp: &TcpConfig, probe: &mut impl TcpProbe) {
         if let Some((_, number)) = self.losses.front().copied().filter(|(due, _)| *due <= now) {
             self.losses.pop_front();
@@ -264,7 +264,7 @@ impl PacketReceiver {
         if let Some(number) = self.answer.take() {
             segment.clear();
             segment.ack = u64::from(number);
-            // An acknowledgement of one packet supersedes no other one.
+            // With instantaneous loss feedback, an acknowledgement covers only one packet.
             segment.flags.ack = tcp.instant.is_none();
             sink.send_segment(segment, 0, PacketKind::Ack);
         }

@@ -25,8 +25,8 @@ COUNT_COLUMNS = (
 MIN_COMMON_SHARE = 0.9
 """Minimum share of the packets at the second tap on the path that the first tap also captured.
 
-No packet comes from nowhere: if more packets are new at the second tap, they were changed between
-the taps, and their originals would count as lost. The loss is then unknown.
+A packet that only the second tap captured was changed between the taps, and its original would
+count as lost. Below this share, the loss is therefore unknown.
 """
 
 
@@ -34,12 +34,12 @@ def second_tap_columns(native: Mapping[str, Any]) -> Table:
     """Return the columns that a second capture adds to the table of directions.
 
     ``packets_seen_before`` and ``packets_seen_after`` count packets, including ACKs, at the two
-    taps in the time that both captures cover. A frame of several packets (TSO, GRO) counts as these
-    packets. ``lost_between`` counts packets that only the first tap on the path captured, and is
-    NaN if too few packets can be matched. ``under_way`` counts packets that were between the taps
-    when the capture at the second tap ended. ``loss_ratio_between`` (p_r) is the number of lost
-    packets divided by the number of the other packets. Transit times are clock differences in
-    seconds. ``passes`` is the order of the taps.
+    taps in the time that both captures cover. A frame that merges several packets (TSO, GRO) counts
+    as several packets. ``lost_between`` counts packets that only the first tap on the path
+    captured, and is NaN if too few packets can be matched. ``under_way`` counts packets that were
+    between the taps when the capture at the second tap ended. ``loss_ratio_between`` (p_r) is the
+    number of lost packets divided by the number of packets at the first tap, without those under
+    way. Transit times are clock differences in seconds. ``passes`` is the order of the taps.
     """
     raw = native["columns"]
     columns: Table = {name: raw[name] for name in COUNT_COLUMNS}
@@ -75,7 +75,7 @@ def _packets_at_tap(columns: Table, *, first: bool, is_forward: Column) -> Colum
 def totals_by_tap_order(columns: Table) -> Table:
     """Return totals over the directions whose loss is known: one row per order of the taps.
 
-    If it is unknown for all directions seen at both taps, the row counts them, and the loss is NaN.
+    If the loss of all directions is unknown, the row is their total, with a loss of NaN.
     """
     table: dict[str, list[Any]] = {}
     for order in ("before-after", "after-before"):

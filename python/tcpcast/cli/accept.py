@@ -1,4 +1,4 @@
-"""``tcpcast accept``: the battery of RFC 9743 for a congestion control, with permissible zones."""
+"""``tcpcast accept``: test a congestion control against the criteria of RFC 9743."""
 
 from __future__ import annotations
 

@@ -85,7 +85,9 @@ _ANSWER_OUTPUTS = (
     THREADS,
     Option("every", "", "Print all values and warnings.", "--all"),
     Option("explain", "", "Print all values, and the equations of formulas."),
-    Option("accept_late", "", "Accept results of engine kernel even if the machine was too busy."),
+    Option(
+        "accept_late", "", "Accept results of the kernel engine even if the machine was too busy."
+    ),
     FORCE,
 )
 """Options about the output of the commands that answer one scenario."""
@@ -156,25 +158,24 @@ HOME = Command(
 COMPARE = Command(
     "compare",
     "Compare two scenarios, or a measurement and a simulation.",
-    "Two scenarios run in pairs with the same random numbers; the round-trip times of each pair "
-    "differ by up to 10 % from those of the scenarios (run.rtt_spread), so that the intervals of "
-    "the differences include coincidences of a line. The verdict states how many users an A/B test "
-    "needs to see the difference. From a "
-    "file of flent, `iperf3 -J` or `crusader export`, it reads rates, RTT and the settings of tc, "
-    "simulates the same test, and prints measured beside simulated values; the options of the line "
-    "state what the file does not.",
+    "Two scenarios run in pairs with the same random numbers. Each pair varies the RTTs of the "
+    "scenarios by up to 10 % (run.rtt_spread), so that the difference does not depend on one exact "
+    "RTT. The verdict states how many users an A/B test needs to detect the difference. With a "
+    "file of flent, `iperf3 -J` or `crusader export`, tcpcast reads rates, RTT and the settings of "
+    "tc from the file, simulates the same test, and prints measured beside simulated values. "
+    "Options such as --down supply values that the file does not contain.",
     "tcpcast compare page-load tcp.initial_window=32 --metric page_time_p95_s",
     (
         Argument(
             "program",
             "A|PROGRAM",
-            "Scenario A; or the program of a file: flent, iperf3 or crusader.",
+            "Scenario A, or the program that wrote the file: flent, iperf3 or crusader.",
         ),
         Argument(
             "file",
             "B|FILE",
-            "Scenario B, or the keys in which it differs from A, such as "
-            "'tcp.initial_window=32 tcp.pacing=fq'; or the file, which may be compressed.",
+            "Scenario B; or the changes from A to B, such as 'tcp.initial_window=32 "
+            "tcp.pacing=fq'; or the file, which may be compressed.",
         ),
         Option("metric", "METRIC", "Metric of the verdict on two scenarios."),
         Option(
@@ -243,8 +244,8 @@ SWEEP = Command(
         replace(
             OUT,
             metavar="DIR|FILE",
-            help="Write the results into a folder, and reuse its answers; or write a report (.html "
-            "or .md); repeatable.",
+            help="Write the results into a folder, and reuse answers it already contains; or write "
+            "a report (.html or .md); repeatable.",
         ),
         Option(
             "processes",
@@ -256,11 +257,15 @@ SWEEP = Command(
         Option(
             "dask", "ADDRESS", "Run on the workers of a Dask scheduler, such as tcp://host:8786."
         ),
-        Option("plot", "DIR", "Plot one or two varied keys into a folder."),
+        Option(
+            "plot",
+            "DIR",
+            "Write plots of the metrics against one or two varied keys into a folder.",
+        ),
         Option(
             "level",
             "METRIC=VALUE",
-            "Draw the contour line of a value, such as goodput_bps=50mbit; repeatable.",
+            "Draw a contour line at a value, such as goodput_bps=50mbit; repeatable.",
             type=list[str],
         ),
         FIGURE_FORMAT,
@@ -314,6 +319,10 @@ TRACE = Command(
             "connection",
             "WHICH",
             'Select a direction: its number in --csv, an address, or "SOURCE > DESTINATION".',
+            form_field=FormField(
+                "Connection",
+                'Direction to show: a connection number, an address, or "SOURCE > DESTINATION".',
+            ),
         ),
         Option(
             "group_by",
@@ -323,9 +332,13 @@ TRACE = Command(
         Option(
             "rtt",
             "TIME",
-            "With --group-by: losses of a group within this time are one loss event; default "
+            "With --group-by: count losses of a group within this time as one loss event; default: "
             "the mean RTT.",
-            form_field=FormField("RTT"),
+            form_field=FormField(
+                "RTT",
+                'Losses of a group ("Group by") within this time count as one loss event; if '
+                "empty, the mean RTT.",
+            ),
         ),
         Option(
             "worst",
@@ -333,6 +346,7 @@ TRACE = Command(
             "Print only the worst N directions, worst first, also in CSV and JSON.",
             type=int,
             minimum=1,
+            form_field=FormField("Worst", "Show only this number of directions, worst first."),
         ),
         Option(
             "models",
@@ -472,7 +486,7 @@ LINK = Command(
         CONTEXT_OPTION,
         replace(
             FILE,
-            help="Scenario that supplies [network], or links and routes, and run.seed; options "
+            help="Scenario with the path ([network], or links and routes) and run.seed; options "
             "override its keys.",
             default=None,
             completion=None,
@@ -511,8 +525,8 @@ LINK = Command(
         Option(
             "sender",
             "near|far",
-            "End of the sender, or of the server in a network of links; default near, and far in a "
-            "network.",
+            "End at which the data sender runs; with links and routes, the end of the server. "
+            "Default: near; with links and routes, far.",
             type=LinkEnd,
         ),
         Option(
@@ -545,7 +559,7 @@ LINK = Command(
             "Device type; default tun if available.",
             type=Literal["tun", "veth"],
         ),
-        Option("nat", "", "Give access to the networks of this machine; needs root."),
+        Option("nat", "", "Give both ends access to the networks of this machine; requires root."),
         CHANGES,
         SEED,
         FORCE,
@@ -554,10 +568,10 @@ LINK = Command(
 )
 ACCEPT = Command(
     "accept",
-    "Test a congestion control with the battery of RFC 9743.",
+    "Test a congestion control against the criteria of RFC 9743.",
     "Runs a stack, or the Python class in a file, in about 35 simulations: alone, with random "
     "loss, against other flows, with other round-trip times, ECN, AQM, a policer, and changing "
-    "rates. The file is executed. The exit code is 1 if a value is outside its zone.",
+    "rates. It executes the file. The exit code is 1 if a value is outside its permissible zone.",
     "tcpcast accept my_control.py --against linux-bbr",
     (
         CONTEXT_OPTION,

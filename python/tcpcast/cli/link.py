@@ -34,7 +34,7 @@ _FORM = re.compile(r"\s*(rate|delay)\s*(>=|<=)\s*(\S+)(?:\s+of\s+(\S+))?\s*")
 REFERENCE_WINDOW_PKTS = 10_000
 """Receiver window of the simulated flow in packets, so that only path and stack limit it."""
 REFERENCE_RUNS = 8
-"""Number of simulated runs, whose mean counts: a short run with random loss is a matter of luck."""
+"""Number of simulated runs whose mean is the reference; one short run with random loss varies."""
 MIN_REFERENCE_S = 1.0
 """Minimum length of a simulated run in seconds."""
 
@@ -318,7 +318,7 @@ def _direction_lines(name: str, counts: DirectionCounts, seconds: float) -> list
     return [
         f"{name}: {', '.join(numbers)}; {rate_text(rate)}",
         f"  queueing delay {wait} on average, {high_wait} at the 95th percentile; "
-        f"packets late by {late} at the median, {high_late} at the 99th percentile",
+        f"lateness of packets {late} at the median, {high_late} at the 99th percentile",
     ]
 
 
@@ -359,7 +359,7 @@ def link(  # noqa: PLR0913 - one parameter per option
     given: dict[str, Any] = {KEYS_BY_OPTION[name]: text for name, text in path.items()}
     rate = path["rate"]
     if rate is not None and trace is not None:
-        raise TcpcastError("--rate and --trace are both given; omit one of them")
+        raise TcpcastError("--rate and --trace are mutually exclusive; use one")
     given[KEYS_BY_OPTION["rate"]] = rate if trace is None else {"trace": os.path.abspath(trace)}
     given[KEYS_BY_OPTION["jitter"]] = _jitter_table(jitter, reorder=reorder)
     typed = parse_assignments(changes or ())
@@ -480,21 +480,21 @@ def _check_scenario_is_one_link(scenario: Scenario) -> None:
     errors = []
     if scenario.cross:
         errors.append(
-            "cross: a link generates no cross traffic; omit [[cross]], and run another program "
-            "that sends this traffic"
+            "cross: an emulated link generates no cross traffic; omit [[cross]], and run another "
+            "program that sends this traffic"
         )
     if scenario.classes and not scenario.links:
-        errors.append("class: a link has no classes of senders; omit [[class]]")
+        errors.append("class: an emulated link does not support classes of senders; omit [[class]]")
     routes = [(entry.route, entry.back) for entry in scenario.classes if scenario.links]
     if any(each != routes[0] for each in routes):
         errors.append(
-            "class: a link has one route in each direction, but the classes have several; keep the "
-            "classes of one route"
+            "class: an emulated link supports one route in each direction, but the classes use "
+            "several; keep only the classes that share a route"
         )
     if isinstance(scenario.bottleneck.loss_rule, RestOfRound):
         errors.append(
-            "network.bottleneck.loss: a link has only independent loss, because it does not know "
-            'the rounds of TCP; use "1%", for example'
+            "network.bottleneck.loss: an emulated link supports only independent loss, because it "
+            'cannot detect the rounds of TCP; use "1%", for example'
         )
     if network.packet_bytes > MAX_PACKET_BYTES:
         errors.append(

@@ -40,8 +40,8 @@ FORCE = Option("force", "", "Overwrite any existing file.")
 FEED = Option(
     "feed",
     "WHAT",
-    "Source of loss and RTT for path formulas: 'scenario' (keys of the scenario) or 'measured' "
-    "(by a simulation of the scenario).",
+    "Source of loss and RTT for path formulas: 'scenario' uses the keys of the scenario, "
+    "'measured' simulates the scenario first.",
     type=Literal["scenario", "measured"],
     default="scenario",
 )

@@ -319,7 +319,7 @@ def answer(request: Request, folder: str, limit_s: float) -> dict[str, Any]:
         )
         figures = request.simulated or request.across or request.command[0] in {"plan", "trace"}
         found: dict[str, Any] = {
-            "verdict": "No formula answers this; press Simulate.",
+            "verdict": "No formula applies; press Simulate.",
             "page": "",
             "command": shlex.join(["tcpcast", *request.words()]),
             "messages": "",

@@ -182,7 +182,7 @@ def _print_duration(scenario: Scenario) -> None:
     except NotApplicable:
         return
     expected, limit = estimate_duration_s(scenario), scenario.run.max_wall_s
-    message = f"engine kernel runs in real time, which takes about {expected:,.0f} s"
+    message = f"the kernel engine runs in real time, which takes about {expected:,.0f} s"
     if limit is not None and limit < expected:
         message += f", but stops after {limit:,.0f} s (run.max_wall)"
     print_message(message)

@@ -63,7 +63,7 @@ def _read_standard_input() -> str:
         text.encode()  # standard input may replace invalid bytes by surrogates
         return text
     except UnicodeError:
-        raise ScenarioError("standard input: not a text; use a scenario in TOML") from None
+        raise ScenarioError("standard input: must be text; use a scenario in TOML") from None
 
 
 def read_engine_option(engine: Sequence[str] | None) -> list[str] | None:

@@ -269,7 +269,7 @@ def _check_rows(  # noqa: PLR0913 - options by name
         "--models --json": models and as_json,
     }
     for name in [name for name, given in other.items() if given and worst is not None]:
-        raise TcpcastError(f"--worst and {name} cannot be combined; omit one of them")
+        raise TcpcastError(f"--worst and {name} are mutually exclusive; use one")
 
 
 def read_capture(
@@ -356,7 +356,7 @@ def make_grouping(
             )
         return None
     if table is not None:
-        raise TcpcastError("--group-by and --table cannot be combined; omit one of them")
+        raise TcpcastError("--group-by and --table are mutually exclusive; use one")
 
     if group_by not in GROUPINGS:
         raise TcpcastError(

@@ -55,7 +55,8 @@ REGISTRY: dict[str, EngineEntry] = {
         "a simulation in which a few thousand sources represent all sources",
         "on/off sources of classic stacks on a drop-tail or fair queue; not run by default",
         POPULATION_FAMILY,
-        "for populations that are too large for engine packet; each answer warns about its limits",
+        "for populations that are too large for the packet engine; each answer warns about its "
+        "limits",
         runs_by_default=False,
         plot_style=("green", 1),
     ),
@@ -213,13 +214,13 @@ def _run_engine(
 
 
 _HINTS_FOR_UNKNOWN_NAMES = {
-    "bbr": '; engine packet simulates the stacks "linux-bbr" and "bbr3", and \'bbr-bound\' is the '
-    "formula for BBR.",
-    "cubic": "; engine packet simulates the stack \"linux-cubic\", and 'cubic-response' is the "
+    "bbr": '; the packet engine simulates the stacks "linux-bbr" and "bbr3", and '
+    "'bbr-bound' is the formula for BBR.",
+    "cubic": "; the packet engine simulates the stack \"linux-cubic\", and 'cubic-response' is the "
     "formula for CUBIC.",
-    "reno": '; engine packet simulates the stacks "linux-reno" and "rfc-newreno".',
-    "ns2": "; the simulator is engine packet.",
-    "simul": "; the simulator is engine packet.",
+    "reno": '; the packet engine simulates the stacks "linux-reno" and "rfc-newreno".',
+    "ns2": "; the simulator is the packet engine.",
+    "simul": "; the simulator is the packet engine.",
     "trace": "; to compare a capture with formulas, run: tcpcast trace FILE --models.",
 }
 """Engines to suggest for unknown names, by a part of the name."""

@@ -67,7 +67,7 @@ if TYPE_CHECKING:
 
 DEFAULT_SETTINGS = FixedPoint.model_validate({})
 
-ALTERNATIVE_ENGINES_TEXT = "use engine packet, or engine mean-field for a large population"
+ALTERNATIVE_ENGINES_TEXT = "use the packet engine, or the mean-field engine for a large population"
 
 
 def fixed_point(scenario: Scenario, options: RunOptions) -> Answer:
@@ -533,7 +533,7 @@ def raise_if_unsupported(scenario: Scenario) -> None:
     """Raise NotApplicable, with suggestions, if a scenario is not supported."""
     if scenario.isolated_transfers is not None:
         raise NotApplicable(
-            'a fixed point needs competing sources; use traffic of kind "on-off" or "bulk"'
+            'a fixed point requires competing sources; use traffic of kind "on-off" or "bulk"'
         )
     if any(group.tcp.stack != MAX_PLUS for group in scenario.populations):
         other_stack = Suggestion(changes_to_set_stack(scenario, MAX_PLUS))
@@ -544,7 +544,7 @@ def raise_if_unsupported(scenario: Scenario) -> None:
         )
     if scenario.run.transfers is not None or scenario.run.precision is not None:
         raise NotApplicable(
-            "a fixed point needs a fixed duration; use run.duration, and omit run.precision",
+            "a fixed point requires a fixed duration; use run.duration, and omit run.precision",
             Suggestion({"run.duration": "60s", "run.precision": None}),
         )
     network = scenario.network

@@ -184,7 +184,7 @@ def mean_field(scenario: Scenario, options: RunOptions) -> Answer:
             warnings.append(
                 "a scaled population with random loss, per-flow buffers or head_of_line = "
                 '"in service" was not compared with exact simulation; '
-                "compare a smaller population of this scenario with engine packet"
+                "compare a smaller population of this scenario with the packet engine"
             )
         longer_s = max_excess_delay_s(scenario, scale)
         if longer_s > MAX_EXCESS_SHARE * min(group.rtt_s for group in scenario.populations):
@@ -215,9 +215,9 @@ def mean_field(scenario: Scenario, options: RunOptions) -> Answer:
     else:
         answer.warn(
             "the scenario has at most as many sources as mean_field.flows "
-            f"({_max_exactly_simulated_sources(scenario):,}), so engine mean-field simulates each "
-            "source, as engine packet does; to simulate a scaled population, use a smaller "
-            "mean_field.flows",
+            f"({_max_exactly_simulated_sources(scenario):,}), so the mean-field engine simulates "
+            "each source, as the packet engine does; to simulate a scaled population, use a "
+            "smaller mean_field.flows",
             kind="remark",
         )
     return answer
@@ -231,7 +231,7 @@ def raise_if_unsupported(scenario: Scenario) -> None:
     others = [group for group in scenario.populations if not isinstance(group.traffic, OnOff)]
     if others:
         who = f"; class {others[0].name} has other traffic" if scenario.classes else ""
-        raise NotApplicable(f"mean-field needs a population of on/off sources{who}")
+        raise NotApplicable(f"mean-field requires a population of on/off sources{who}")
     if scenario.is_modern:
         raise NotApplicable(
             "a scaled population has not been validated for modern TCP",

@@ -213,7 +213,7 @@ def check_packet_sizes_are_equal(who: str, scenario: Scenario) -> None:
     keys = [f"class.{name}.packet" for name in scenario.packet_size_classes]
     if keys:
         raise NotApplicable(
-            f"{keys[0]}: {who} needs packets of one size; set the size with network.packet",
+            f"{keys[0]}: {who} requires packets of one size; set the size with network.packet",
             Suggestion(dict.fromkeys(keys)),
         )
 
@@ -313,7 +313,7 @@ def warn_about_varying_path(scenario: Scenario, *, accepts_measured: bool) -> li
         if on.link.is_policer:
             warnings.append(
                 f"{key}: the model includes the rate of the policer ({mean}), but not its drops, "
-                "which greatly reduce the rate of TCP; check with engine packet"
+                "which greatly reduce the rate of TCP; check with the packet engine"
                 + (f", or {name_of('--feed')} measured" if accepts_measured else "")
             )
         else:

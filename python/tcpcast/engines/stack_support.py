@@ -66,11 +66,11 @@ MEASURED_ERRORS: dict[tuple[str, str], str] = {
     ("parallel", "linux-reno"): "8 to 29 % below the kernel's goodput",
     ("cubic-response", "linux-cubic"): "18 % below to 11 % above the kernel's goodput",
     ("bbr-bound", "linux-bbr"): "an upper bound: 3 to 68 % above the kernel's goodput",
-    ("short", "linux-cubic"): "7 % below to 14 % above engine packet; within 45 % for transfers "
-    "with 2 to 8 losses",
-    ("short", "linux-reno"): "within 15 % of engine packet; within 45 % for transfers with 2 to 8 "
-    "losses",
-    ("pftk-approx", "tfrc"): "13 % below to 2 % above engine packet",
+    ("short", "linux-cubic"): "7 % below to 14 % above the packet engine; within 45 % for "
+    "transfers with 2 to 8 losses",
+    ("short", "linux-reno"): "within 15 % of the packet engine; within 45 % for transfers with "
+    "2 to 8 losses",
+    ("pftk-approx", "tfrc"): "13 % below to 2 % above the packet engine",
 }
 """Measured errors of formulas with inputs from the scenario. The comparisons with the kernel use
 the scenarios of ``reproduce kernel`` that are in the formula's domain. The comparisons with packet

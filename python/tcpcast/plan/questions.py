@@ -153,13 +153,13 @@ def argument_name(option: Option) -> str:
 
 
 ENGINE = Option(
-    "engine", "NAME", "Engine whose metric meets the target, such as engset.", default="packet"
+    "engine", "NAME", "Engine that computes the metric, such as engset.", default="packet"
 )
 _HOST_OPTIONS = tuple(row for row in PATH_OPTIONS.values() if not row.example and row.name != "iw")
 """Options of the hosts; the initial window has no effect on bulk flows."""
 _RTT = replace(PATH_OPTIONS["rtt"], default=None, example="100ms")
 _MEAN_RATE = Option(
-    "rate", "RATE", "Minimum of the mean rate of a user during a transfer.", example="200kbit"
+    "rate", "RATE", "Minimum mean rate of a user during a transfer.", example="200kbit"
 )
 _SHARE = Option(
     "share", "RATIO", "Share of files whose goodput must exceed {--above}.", example="95%"
@@ -167,7 +167,7 @@ _SHARE = Option(
 _ABOVE = Option(
     "above", "RATE", "Minimum goodput of these files (see {--share}).", example="500kbit"
 )
-_TIME = Option("time", "TIME", "Maximum of the mean time per file.", example="2s")
+_TIME = Option("time", "TIME", "Maximum mean time per file.", example="2s")
 _DELAY = Option(
     "delay",
     "TIME",
@@ -177,7 +177,7 @@ _DELAY = Option(
 _DELAYED_CLASS = Option(
     "class_name",
     "NAME",
-    "Class whose delay must reach the target; default: the class with the longest.",
+    "Class whose delay must meet the target; default: the class with the longest delay.",
     "--class",
 )
 _DELAY_TARGET = Target(
@@ -224,7 +224,7 @@ _ROWS = (
     Question(
         name="buffer",
         summary="Find the smallest buffer for a loss or utilisation.",
-        about="Also lists rules of thumb. For a policer, the plan finds its burst.",
+        about="Also lists rules of thumb. For a policer, the plan finds the burst size.",
         example="web-10mbit --loss 1%",
         text="smallest buffer",
         key="network.bottleneck.buffer",
@@ -269,7 +269,7 @@ _ROWS = (
         class_option=Option(
             "class_name",
             "NAME",
-            "Class whose number of senders is varied; default: all classes, in proportion.",
+            "Class whose number of senders the plan varies; default: all classes, in proportion.",
             "--class",
         ),
     ),
@@ -288,7 +288,7 @@ _ROWS = (
         class_option=Option(
             "class_name",
             "NAME",
-            "Class that must reach the target; default: the slowest class.",
+            "Class that must meet the target; default: the slowest class.",
             "--class",
         ),
     ),
@@ -319,7 +319,7 @@ _ROWS = (
         class_option=Option(
             "class_name",
             "NAME",
-            "Class whose number of flows is varied; default: all classes, in proportion.",
+            "Class whose number of flows the plan varies; default: all classes, in proportion.",
             "--class",
         ),
         required_path_options=(
@@ -367,8 +367,8 @@ _ROWS = (
     ),
     Question(
         name="shaper",
-        summary="Find the fastest shaper that keeps the delay of a call.",
-        about="Varies the rate of CAKE or of a token bucket in front of the link that limits.",
+        summary="Find the highest shaper rate that keeps the delay of a call below a maximum.",
+        about="Varies the rate of CAKE or of a token bucket in front of the bottleneck.",
         example="shaped-home.toml --link router --delay 15ms",
         text="fastest shaper",
         key="link.*.queue.rate",
@@ -383,7 +383,7 @@ _ROWS = (
     ),
     Question(
         name="aqm",
-        summary="Find the largest target of a queue's AQM that keeps the delay of a call.",
+        summary="Find the largest AQM target that keeps the delay of a call below a maximum.",
         about="Varies the target of CoDel, FQ-CoDel, PIE or DualPI2.",
         example="home.toml --link up --set link.*.queue=codel --delay 40ms",
         text="largest target of the AQM",

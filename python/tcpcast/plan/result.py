@@ -120,7 +120,7 @@ class Plan(TabularResult):
         value, action = Metric(math.nan, low, high, unit=self.unit), ""
         if self.untrusted:
             text = f"the formula {self.engine} gives no answer: {self.untrusted}"
-            return [Finding(text, claim="text", action="use engine packet to simulate")]
+            return [Finding(text, claim="text", action="use the packet engine to simulate")]
         if self.value is not None:
             value = Metric(self.value, self.low, self.high, unit=self.unit)
             if self.at_limit:

@@ -253,10 +253,12 @@ def _write_arrivals(rate: float) -> str:
 def check_class(scenario: Scenario, name: str, known: Mapping[str, Any]) -> None:
     """Raise OptionError unless a class exists and is one of the known ones."""
     if not scenario.classes:
-        raise OptionError("--class", "the scenario has no classes; omit this")
+        raise OptionError(
+            "--class", "requires [[class]] tables in the scenario; add them, or omit this"
+        )
     if name not in known:
         written = " or ".join(map(units.quote, known))
-        raise OptionError("--class", f"{units.quote(name)} is not such a class; use {written}")
+        raise OptionError("--class", f"must be {written}, not {units.quote(name)}")
 
 
 def _growth_notes(scenario: Scenario, counts: Mapping[str, float]) -> list[str]:

@@ -477,7 +477,9 @@ def find_class_errors(user_class: UserClass, network: Network, *, has_links: boo
     for name, link in zip(("ingress", "egress"), links, strict=True):
         problem = network.buffer_problem(link)
         if problem is None and link.buffer.unit == "bdp" and not network.has_rtt:
-            problem = f'"{link.buffer}" needs network.rtt; use an RTT, or a buffer such as "150pkt"'
+            problem = (
+                f'"{link.buffer}" requires network.rtt; use an RTT, or a buffer such as "150pkt"'
+            )
         if problem:
             errors.append(make_error_at(problem, name, "buffer"))
         for own_key, text in network.own_link_problems(link):

@@ -140,7 +140,7 @@ def _find_stream_errors(scenario: Scenario, stream: CrossStream) -> Iterator[tup
         key = _get_hop_key(scenario.network, hop)
         yield (
             stream.relative_amount_key or "",
-            (f'cross traffic needs a hop with a rate; add {key}.rate = "10mbit"'),
+            (f'cross traffic requires a hop with a rate; add {key}.rate = "10mbit"'),
         )
     if hop.shared and stream.has_bin and not stream.is_noise:
         yield "bin", ("requires hops with shared = false, but this hop is shared; leave it out")

@@ -63,7 +63,7 @@ class Change(Table):
             yield make_error_at(_NO_ROUNDS, "loss")
 
 
-_NO_ROUNDS = 'a link does not know the rounds of TCP; use a random loss, such as "1%"'
+_NO_ROUNDS = 'a link cannot detect the rounds of TCP; use a random loss, such as "1%"'
 
 
 def _read_changes(value: object, info: ValidationInfo) -> object:

@@ -753,7 +753,7 @@ def find_cross_table_errors(scenario: Scenario) -> Iterator[InitErrorDetails]:
     for key, value in ((RETURN, network.return_link), ("ack_loss", network.ack_loss)):
         if value is not None:
             message = (
-                f"{instant} needs every ack, because this stack has no retransmission timer; "
+                f"{instant} requires every ack, because this stack has no retransmission timer; "
                 'leave the key out, or use tcp.stack = "rfc-newreno"'
             )
             yield make_error_at(message, "network", key)

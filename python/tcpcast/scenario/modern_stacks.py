@@ -98,7 +98,7 @@ class ModernStack(NamedTuple):
     why_no_ecn
         Why ``ecn = true`` is refused; "" if it is supported.
     why_not_in_linux
-        Why engine kernel refuses the stack; "" if Linux has it.
+        Why the kernel engine refuses the stack; "" if Linux has it.
     unvalidated_source
         Source of a control that was never compared with a kernel; "" if it was.
     external

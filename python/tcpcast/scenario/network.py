@@ -329,7 +329,7 @@ class Network(Table):
 
     def _queue_problems(self, link: Link) -> Iterator[tuple[tuple[str, ...], str]]:
         if math.isinf(link.rate) and link.queue != "droptail":
-            message = f'{link.queue.label} needs a limited rate; use "10mbit", for example'
+            message = f'{link.queue.label} requires a limited rate; use "10mbit", for example'
             yield ("rate",), message
             return
         red = self.red_parameters(link)
@@ -458,7 +458,7 @@ class Network(Table):
         """Return the error message for a link's buffer with this packet size, or None."""
         if link.buffer.needs_rate and math.isinf(link.rate):
             what = "a bandwidth-delay product" if link.buffer.unit == "bdp" else "a buffer in time"
-            return f'{what} needs a rate; use rate = "10mbit"'
+            return f'{what} requires a rate; use rate = "10mbit"'
         if link.buffer.unit == "bytes" and link.buffer.amount < self.packet:
             return f'"{link.buffer}" is less than one packet; use at least "{self.packet}B"'
         return None

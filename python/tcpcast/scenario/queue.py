@@ -150,7 +150,7 @@ class Red(Table):
             message = 'must be above 0, otherwise RED never drops early; use "10%", for example'
             yield make_error_at(message, "max_probability")
         if self.rules == "linux" and self.gentle:
-            yield make_error_at('rules = "linux" needs gentle off; use gentle = false', "gentle")
+            yield make_error_at('rules = "linux" requires gentle off; use gentle = false', "gentle")
 
     def parameters(self, *, packets_per_second: float, delay_s: float) -> RedParameters:
         """Return all parameters as numbers.

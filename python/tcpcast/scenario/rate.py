@@ -95,7 +95,7 @@ class TokenBucket(_VaryingRate):
 
     def _find_errors(self) -> Errors:
         if not 1 <= self.bucket < math.inf:
-            yield make_error_at('a bucket needs a rate; use "10mbit", for example', "bucket")
+            yield make_error_at('a bucket requires a rate; use "10mbit", for example', "bucket")
         if not 1 <= self.burst <= _MAX_BURST:
             yield make_error_at('out of range; use "15KB", for example', "burst")
 

@@ -138,10 +138,12 @@ def _find_keys_without_links(scenario: Scenario) -> Errors:
     for index, entry in enumerate(scenario.classes):
         for key in ("route", "back", "site", "delay", "back_delay", "host", "dscp", "sends"):
             if getattr(entry, key) is not None:
-                message = "needs links; add [link.NAME] tables, or leave this key out"
+                message = "requires [link.NAME] tables; add them, or leave this key out"
                 yield make_error_at(message, "class", index, key)
     for name in scenario.sites:
-        yield make_error_at("a site needs [link.NAME] tables; leave it out", "site", name)
+        yield make_error_at(
+            "a site requires [link.NAME] tables; add them, or leave the site out", "site", name
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,10 +237,10 @@ def _find_short_form_keys(scenario: Scenario) -> Errors:
     for name, field in type(network).model_fields.items():
         key = field.alias or name
         if key not in NETWORK_KEYS and name in network.model_fields_set:
-            message = "the scenario has [link.NAME] tables; use a link, or leave this out"
+            message = "does not apply with [link.NAME] tables; set this on a link, or leave it out"
             yield make_error_at(message, "network", key)
     if scenario.cross:
-        message = 'needs [network.bottleneck]; use a class with traffic.kind = "messages"'
+        message = 'requires [network.bottleneck]; use a class with traffic.kind = "messages"'
         yield make_error_at(message, "cross")
     if not scenario.classes:
         message = 'missing; add [[class]] tables with route = ["NAME"], the links in order'
@@ -248,7 +250,7 @@ def _find_short_form_keys(scenario: Scenario) -> Errors:
 def _find_errors_of_routes(scenario: Scenario, entry: UserClass) -> Errors:
     links = scenario.links
     if entry.sends is not None and isinstance(entry.traffic, Requests | Ping | Stream | Pages):
-        message = f"does not apply to {entry.traffic.kind}: both ends send; leave it out"
+        message = f"does not apply to {entry.traffic.kind}, in which both ends send; leave it out"
         yield make_error_at(message, "sends")
     if entry.site is not None and entry.site not in scenario.sites:
         yield make_error_at(_unknown_text("site", entry.site, scenario.sites), "site")
@@ -308,8 +310,8 @@ def find_route_errors(scenario: Scenario) -> Iterator[InitErrorDetails]:
         if least_s < -1e-9:
             least = units.format_duration(math.ceil((group.rtt_s - 2 * least_s) * 1e4) / 1e4)
             message = (
-                "is less than the delays and transmission times of the route; use at least "
-                f'"{least}"'
+                f'must be at least "{least}", to cover the delays and transmission times of the '
+                "route"
             )
             yield make_error_at(message, "class", index, "rtt")
     known = _rtts_by_link(scenario, scenario.populations) if scenario.links else {}
@@ -317,8 +319,8 @@ def find_route_errors(scenario: Scenario) -> Iterator[InitErrorDetails]:
         is_unknown = max(rtts) > MAX_RTT_RATIO * min(rtts) and not scenario.network.rtt
         if scenario.links[name].buffer.unit == "bdp" and is_unknown:
             message = (
-                "the classes on this link have several RTTs; use network.rtt, or a buffer in "
-                'packets, bytes or time, such as "50ms"'
+                "the classes on this link differ in RTT; use network.rtt, or a buffer in packets, "
+                'bytes or time, such as "50ms"'
             )
             yield make_error_at(message, "link", name, "buffer")
 
@@ -402,15 +404,15 @@ def _find_obstacle(group: Population, scenario: Scenario) -> str:
     if not scenario.links:
         return ""
     if not group.route:
-        return "a formula needs a link on the way of the data"
+        return "a formula requires a link on the forward path"
     limited = [on.name for on in group.route if math.isfinite(on.link.rate_bps)]
     if len(limited) > 1:
-        return f"a formula has one queue, but {' and '.join(limited)} limit the path"
+        return f"a formula models one queue, but {' and '.join(limited)} limit the path"
     changing = [on.name for on in (*group.route, *group.back) if scenario.links[on.name].at]
     if changing:
-        return f"a formula has a constant path, but link {changing[0]} changes with time"
+        return f"a formula models a constant path, but link {changing[0]} changes with time"
     data = {on.name for other in scenario.populations for on in other.data_links}
     both = [on.name for on in group.back if on.name in data and math.isfinite(on.link.rate_bps)]
     if both:
-        return f"a formula has data in one direction, but acks share link {both[0]} with data"
+        return f"a formula models data in one direction, but acks share link {both[0]} with data"
     return ""

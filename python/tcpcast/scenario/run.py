@@ -165,7 +165,7 @@ class Run(Table):
         examples=["10%"],
         description=(
             "each replication multiplies its propagation delays by a random factor between 1 - "
-            "rtt_spread and 1 + rtt_spread, so that intervals include coincidences of a line"
+            "rtt_spread and 1 + rtt_spread, so that the result does not depend on one exact RTT"
         ),
     )
     precision: Precision = Field(

@@ -214,8 +214,8 @@ def _read_stack(value: object) -> str:
     for name, engine in _FORMULA_BY_STACK_NAME.items():
         if isinstance(value, str) and name in value.lower() and value not in STACKS:
             raise UnitError(
-                f'{units.quote(value)} is not a stack; use "linux-{name}", or use the formula: '
-                f"engine {engine}"
+                f'{units.quote(value)} is not a stack; use "linux-{name}", or use the '
+                f"{engine} formula"
             )
     if value == "reno":
         raise UnitError('"reno" is not a stack; use "linux-reno", or "rfc-reno", which has no SACK')
@@ -445,7 +445,7 @@ class Tcp(Table):
             of_preset = STACKS[self.stack].get("rules", {}).get("limited_transmit_on", "each")
             if not self.limited_transmit and self.rules.limited_transmit_on != of_preset:
                 message = (
-                    "needs tcp.limited_transmit = true; set this key also, or leave "
+                    "requires tcp.limited_transmit = true; set this key also, or leave "
                     "limited_transmit_on out"
                 )
                 yield make_error_at(message, "rules", "limited_transmit_on")

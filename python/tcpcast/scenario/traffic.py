@@ -530,7 +530,8 @@ class Transfers(Table):
         sizes = self.sizes
         if sizes is None and self.isolated:
             message = (
-                'a distribution needs arrivals; use sizes such as ["1pkt", "8pkt"], or add arrivals'
+                'a distribution requires arrivals; use sizes such as ["1pkt", "8pkt"], or add '
+                "arrivals"
             )
             yield make_missing_key_error(message, "size")
         if sizes is not None and len(set(sizes)) < len(sizes):
@@ -677,7 +678,7 @@ class Stream(_Flows):
             yield make_error_at(message, "rate")
         if any(map(math.isinf, self.rates)):
             key = "rate" if self.ladder is None else "ladder"
-            yield make_error_at('a stream needs rates; use "5mbit", for example', key)
+            yield make_error_at('a stream requires rates; use "5mbit", for example', key)
         if sorted({*self.rates}) != self.rates:
             yield make_error_at("rates must increase; begin with the lowest", "ladder")
         if self.ladder is None and self.control is not None:

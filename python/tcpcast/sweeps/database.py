@@ -1,7 +1,7 @@
-"""The database of a sweep: one SQLite file, in which a key finds the answer to a run.
+"""The database of a sweep: one SQLite file that stores the answer to each run by key.
 
-The key is a digest of everything on which the answer depends. A sweep therefore finds all answers
-that exist: those of an interrupted run, of a sweep with fewer values, or with other engines.
+The key is a digest of everything on which the answer depends. A sweep therefore reuses all
+answers in the file: those of an interrupted sweep, of fewer values, or of other engines.
 The rows of a batch are written in one transaction. ``results.parquet`` is written when a sweep
 ends, also after an interruption.
 """
@@ -38,7 +38,7 @@ _SCHEMA = (
     "host TEXT, date TEXT, PRIMARY KEY (key, position))",
 )
 _LOCK_TIMEOUT_MS = 60_000
-"""Maximum time to wait until other programs have read, before a transaction ends."""
+"""Maximum time for which a transaction waits for programs that read the database."""
 
 
 class SweepDatabase:

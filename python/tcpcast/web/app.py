@@ -118,9 +118,9 @@ class _Page:
         """Return the response with the answer, which receives an uploaded file first."""
         form = self._forms.get(request.path_params["form"])
         if form is None:
-            raise HTTPException(404, f"the forms are {', '.join(self._forms)}")
+            raise HTTPException(404, f"unknown form; use {', '.join(self._forms)}")
         if len(request.scope["query_string"]) > MAX_QUERY_BYTES:
-            raise HTTPException(413, f"the values have more than {MAX_QUERY_BYTES:,} bytes")
+            raise HTTPException(413, f"the values must have at most {MAX_QUERY_BYTES:,} bytes")
         values = dict(request.query_params)
         name = values.pop("upload", "")
         return _Answer(request, form.request(values, name), self._ask, self._count_work)
@@ -128,7 +128,9 @@ class _Page:
     @contextmanager
     def _count_work(self) -> Iterator[None]:
         if self._in_work >= MAX_ANSWERS:
-            raise HTTPException(429, f"{MAX_ANSWERS} answers are in work; wait, or cancel one")
+            raise HTTPException(
+                429, f"{MAX_ANSWERS} answers are being computed; wait, or cancel one"
+            )
         self._in_work += 1
         try:
             yield
@@ -187,7 +189,7 @@ def _line(content: Any) -> bytes:
 async def _receive_file(request: Request, file: Path) -> None:
     """Write the body of a request as it arrives; raise as soon as it is too long or too slow."""
     size = 0
-    hint = f"more than {MAX_FILE_BYTES // 2**20:,} MiB; use tcpcast trace FILE for this capture"
+    hint = f"larger than {MAX_FILE_BYTES // 2**20:,} MiB; use tcpcast trace FILE for this capture"
     length = request.headers.get("content-length", "0")
     if length.isdecimal() and int(length) > MAX_FILE_BYTES:
         raise HTTPException(413, hint)
@@ -215,7 +217,7 @@ async def _handle_request_error(_: Request, error: TcpcastError) -> Response:
 
 
 async def _handle_disconnect(_: Request, __: Exception) -> Response:
-    return _error_response("the request ended before it was complete", 400)
+    return _error_response("the client closed the connection before the request was complete", 400)
 
 
 async def _handle_internal_error(_: Request, error: Exception) -> Response:

@@ -136,7 +136,7 @@ class Guard:
         """Return a response that rejects requests with another host name or from another page."""
         hosts = headers.getlist("host")
         if len(hosts) != 1 or hosts[0].lower() not in self._access.hosts:
-            return _refusal_response(421, "Host: not a name of this server")
+            return _refusal_response(421, "Host: must be a name of this server")
         origin = headers.get("origin")
         if origin is None and method not in SAFE_METHODS:
             return _refusal_response(403, "Origin: missing")

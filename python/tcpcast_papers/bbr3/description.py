@@ -165,9 +165,9 @@ class _Sections:
 def _preface(runs: CaseRuns) -> list[str]:
     return [
         "The 22 example test cases in the appendix of BBR's draft (draft-ietf-ccwg-bbr, source of "
-        "3 August 2026) with the stack `bbr3` of engine packet. The draft tolerates 2 % where it "
-        "compares with the bandwidth; the ranges of other values allow 2 % around the numbers of "
-        "its steps.",
+        "3 August 2026) with the stack `bbr3` of the packet engine. The draft tolerates 2 % where "
+        "it compares with the bandwidth; the ranges of other values allow 2 % around the numbers "
+        "of its steps.",
         "Each value is the mean of "
         f"{runs.sample_sizes.seeds} runs with different seeds, which vary the times between "
         "probes. Hosts have no noise. Changes in a phase happen at the time at which a first run, "

@@ -16,8 +16,8 @@ QUICK = SampleSizes(seeds=3, packets=7.5e7)
 
 def _preface(runs: PublishedRuns) -> list[str]:
     return [
-        "Latency under load of home lines, measured with flent and simulated with engine packet "
-        "under the published conditions. No constant of the simulator is fitted to them.",
+        "Latency under load of home lines, measured with flent and simulated with the packet "
+        "engine under the published conditions. No constant of the simulator is fitted to them.",
         "A value agrees if measured and simulated value differ by at most the tolerance and the "
         "half-width of the simulated value's 95 % interval, which is over "
         f"{runs.sample_sizes.seeds} runs with different seeds. The tolerance is 10 % or 2 ms for "

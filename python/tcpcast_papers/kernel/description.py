@@ -31,8 +31,8 @@ DATA_KIND = files.OutputKind("table", ",".join(COLUMNS).encode())
 
 def _preface(runs: KernelRuns) -> list[str]:
     return [
-        "Linux 6.18 over an emulated link, measured in November 2026, compared with engine packet "
-        "under the same conditions: path, stack, start times, warm-up and length of each "
+        "Linux 6.18 over an emulated link, measured in November 2026, compared with the packet "
+        "engine under the same conditions: path, stack, start times, warm-up and length of each "
         "measurement.",
         "A value agrees if kernel and simulation differ by at most the sum of its tolerance and "
         "the half-widths of both 95 % intervals. No constant of the simulator is fitted to these "

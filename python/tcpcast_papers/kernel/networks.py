@@ -268,8 +268,9 @@ NETWORKS = CellSet(
     TABLE,
     _read_cells,
     (
-        "Measured by engine kernel with tcpcast's emulated links (benches/kernel_networks.py); the "
-        "table states kernel, date, late packets and pauses of each cell. Late runs were repeated.",
+        "Measured by the kernel engine with tcpcast's emulated links "
+        "(benches/kernel_networks.py); the table states kernel, date, late packets and pauses of "
+        "each cell. Late runs were repeated.",
     ),
     PACKAGE,
 )

@@ -116,7 +116,7 @@ def _newreno_section(runs: Runs, folder: pathlib.Path) -> Section:
         axes.set_ylim(0, 1.1 * max(share for result in shares.values() for share in result))
     section.figures.append(drawing.Plot(figure, folder / "newreno.png"))
     section.remarks = [
-        "The simulation has one NewReno flow of engine packet, with an unlimited window and a "
+        "The simulation has one NewReno flow of the packet engine, with an unlimited window and a "
         f"minimum timeout of {T0_S:g} s. After a lost packet the rest of its round is also lost, "
         "as in the model. The rate includes retransmissions, as in the formulas. NewReno sends "
         f"{_range_text(shares, CLOSED_FORM)} of the closed form and "

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def preface(runs: PublishedRuns) -> list[str]:
     """Return the paragraphs above the sections."""
     return [
-        "Measurements of real TCP that others published, compared with engine packet under the "
+        "Measurements of real TCP that others published, compared with the packet engine under the "
         "published conditions. No constant of the simulator is fitted to them.",
         "A value agrees if measured and simulated value differ by at most the sum of its tolerance "
         "and the half-widths of both 95 % intervals. The interval of a simulated value is over "

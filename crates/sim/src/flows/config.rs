@@ -536,7 +536,7 @@ pub struct NetworkConfig {
     pub round_loss: Option<f64>,
     /// Largest relative difference of the delays of a replication from those of the configuration.
     /// Without random events, a small change of a delay decides which packet meets a full queue, so
-    /// that equal delays would give all replications the same coincidences.
+    /// that equal delays would give all replications the same timing of packets.
     pub rtt_spread: f64,
     /// Link whose packets the counters of the bottleneck count.
     pub headline: usize,

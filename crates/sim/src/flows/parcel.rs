@@ -1,7 +1,7 @@
 //! Packets in the network: segments of connections, messages and pings.
 //!
-//! The network carries only the index of a parcel. Whoever delivers or drops a packet removes its
-//! parcel.
+//! The network carries only the index of a parcel. The code that delivers or drops a packet removes
+//! its parcel.
 
 use crate::clock::Nanos;
 use crate::probe::ClassAndSizeInterval;

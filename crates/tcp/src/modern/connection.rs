@@ -491,7 +491,7 @@ impl Connection {
         self.closing = true;
     }
 
-    /// The application has gone: no timer runs, and only packets in flight are still acknowledged.
+    /// The application has exited: no timer runs, and only packets in flight are still acknowledged.
     pub(super) fn abandon(&mut self) {
         self.sender.abandon_connection();
         self.handshake.attempts.deadline = NEVER;

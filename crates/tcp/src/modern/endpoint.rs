@@ -166,7 +166,7 @@ impl Endpoint {
         self.connection.close_after_burst();
     }
 
-    /// The application has gone: nothing more is sent except acknowledgements.
+    /// The application has exited: the end sends only acknowledgements.
     pub fn abandon(&mut self) {
         self.connection.abandon();
     }

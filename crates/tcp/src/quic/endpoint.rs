@@ -119,7 +119,7 @@ impl QuicEndpoint {
         is_writable
     }
 
-    /// The application has gone: nothing more is sent except acknowledgements.
+    /// The application has exited: the end sends only acknowledgements.
     pub fn abandon(&mut self) {
         self.connection.abandon();
     }

@@ -37,7 +37,7 @@ def bbr(scenario: Scenario) -> Answer:
     path = scenario.path(group)
     if not path.has_rate:
         raise NotApplicable(
-            "the bound for BBR needs a link with a rate, but the scenario has none",
+            "the bound for BBR requires a link with a rate, but the scenario has none",
             Suggestion({"network.bottleneck.rate": "10mbit"}),
         )
     flows, loss, window = group.count, path.loss, group.tcp.receiver_window

@@ -43,7 +43,7 @@ def cardwell(scenario: Scenario, measured: Answer | None) -> Answer:
     tcp = scenario.populations[0].tcp
     if loss < MIN_LOSS:
         raise NotApplicable(
-            f"{MODEL_NAME} needs a loss ratio above 0",
+            f"{MODEL_NAME} requires a loss ratio above 0",
             Suggestion({"network.bottleneck.loss": "1%"}),
         )
     b = tcp.packets_per_growth

@@ -85,7 +85,7 @@ def collect_path_inputs(
         loss = get_positive_metric(measured, "loss_indication_ratio")
         if not loss:
             raise NotApplicable(
-                f"{model} needs a loss ratio, but the simulation had no loss indication"
+                f"{model} requires a loss ratio, but the simulation had no loss indication"
             )
         steps = [
             make_step("p", loss, "1", "packet: loss_indication_ratio"),
@@ -136,12 +136,13 @@ def require_one_class(model: str, scenario: Scenario, kind: str) -> Population:
     group, *more = scenario.populations
     if more:
         raise NotApplicable(
-            f"{model} needs one class of senders, but the scenario has {len(more) + 1}: use one "
+            f"{model} requires one class of senders, but the scenario has {len(more) + 1}: use one "
             "scenario per class"
         )
     if group.traffic.kind != kind:
         raise NotApplicable(
-            f'{model} needs traffic of kind "{kind}", but the scenario has "{group.traffic.kind}"'
+            f'{model} requires traffic of kind "{kind}", but the scenario has '
+            f'"{group.traffic.kind}"'
         )
     return group
 
@@ -177,7 +178,7 @@ def _require_specified_loss(
             for on in group.route
         )
         raise NotApplicable(
-            f"{model} needs a loss ratio, but the scenario has no random loss",
+            f"{model} requires a loss ratio, but the scenario has no random loss",
             _SUGGEST_LOSS,
             *([Suggestion(feed="measured")] if overflows else []),
         )
@@ -185,7 +186,7 @@ def _require_specified_loss(
         raise NotApplicable(f"{keys}: {model} treats a loss of {loss:g} as no loss", _SUGGEST_LOSS)
     if any(isinstance(on.link.loss, GilbertElliott) for on in group.route):
         warnings.append(
-            "the formula needs the ratio of loss indications, which is smaller than the mean of "
+            "the formula requires the ratio of loss indications, which is smaller than the mean of "
             f"the specified correlated loss ({loss:.4g}); use {name_of('--feed')} measured"
         )
     return make_step("p", loss, "1", keys)
@@ -237,7 +238,7 @@ def require_listed_sizes(model: str, scenario: Scenario) -> list[int]:
     sizes: list[int] | None = traffic.sizes
     if sizes is None:
         raise NotApplicable(
-            f"{model} needs a list of sizes, not a distribution",
+            f"{model} requires a list of sizes, not a distribution",
             Suggestion({"traffic.size": ["1pkt", "8pkt"]}),
         )
     return sizes

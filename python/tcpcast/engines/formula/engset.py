@@ -224,7 +224,9 @@ def class_inputs(scenario: Scenario) -> list[EngsetInputs]:
                 if len(groups) > 1
                 else ("the traffic of the scenario")
             )
-            raise NotApplicable(f"TCP-Engset needs on/off traffic; {owner} is {group.traffic.kind}")
+            raise NotApplicable(
+                f"TCP-Engset requires on/off traffic; {owner} is {group.traffic.kind}"
+            )
     check_network_and_tcp("TCP-Engset", scenario)
     try:
         return [_inputs_of_class(scenario, group) for group in scenario.populations]
@@ -283,9 +285,9 @@ def engset_warnings(scenario: Scenario, result: EngsetResult) -> list[str]:
     warnings = []
     if not result.can_overload_link:
         warnings.append(
-            f"{result.sources} sources never fill the link, because the link carries "
-            f"{digits(result.isolated.servers)} sources at their peak rate. The values are for an "
-            "isolated connection, without queueing and loss"
+            f"{result.sources} sources cannot fill the link, which carries "
+            f"{digits(result.isolated.servers)} sources at their peak rate. The values are those "
+            "of an isolated connection, without queueing and loss"
         )
     warnings += loss_and_queue_warnings(result)
     return warnings + long_tail_and_own_link_warnings(
@@ -329,8 +331,8 @@ def long_tail_and_own_link_warnings(
     # Warn if connections queue at their own slowest link (sections 4.2 and 4.4).
     if isolated.flights.saturated and path.slowest_delta_s > path.delta_s:
         warnings.append(
-            "a file of mean size fills the ingress or egress link of its source; queue_mean_pkts "
-            "and rtt_mean_s do not include the queue at this link"
+            "a single average file saturates the access link of its source; queue_mean_pkts and "
+            "rtt_mean_s do not include the queue at this link"
         )
     window = min(group.tcp.receiver_window, 1000.0)
     sizes, _ = spurious_timeouts(
@@ -343,9 +345,9 @@ def long_tail_and_own_link_warnings(
     )
     if sizes.size:
         warnings.append(
-            f"at the end of files of {sizes[0]} to {sizes[-1]} packets, the RTT exceeds the RTO "
-            "even without other traffic. If ACKs do not restart the timer (as in the TCP of the "
-            "authors), spurious timeouts follow. The model omits these timeouts"
+            f"files of {sizes[0]} to {sizes[-1]} packets build so long a queue on their own access "
+            "link that the RTT exceeds the RTO. If ACKs do not restart the timer, as in the "
+            "authors' TCP, spurious timeouts follow. The model omits these timeouts"
         )
     return warnings
 
@@ -358,7 +360,7 @@ def _find_obstacles(scenario: Scenario, group: Population) -> Iterator[_Obstacle
     tcp, network = group.tcp, scenario.network
     if math.isinf(scenario.bottleneck.rate_bps):
         rate = {"network.bottleneck.rate": "10mbit"}
-        yield "needs a bottleneck with a rate, but the scenario's bottleneck is unlimited", rate
+        yield "requires a bottleneck with a rate, but the scenario's bottleneck is unlimited", rate
     if scenario.bottleneck.is_policer:
         yield "has a queue, but the scenario's bottleneck is a policer", {}
     if scenario.cross:
@@ -429,7 +431,7 @@ def _warn_about_classes(scenario: Scenario, result: ClassesResult, sizes: Floats
     warnings = []
     if not result.can_overload_link:
         warnings.append(
-            "even the sources of all classes never fill the link. The values are for isolated "
+            "all classes together cannot fill the link. The values are those of isolated "
             "connections, without queueing and loss"
         )
     if sizes.max() > MAX_TRUSTED_SIZE_RATIO * sizes.min():

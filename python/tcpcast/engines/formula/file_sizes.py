@@ -109,7 +109,7 @@ def erlang(scenario: Scenario) -> Answer:
     group, model = scenario.populations[0], "TCP-Erlang"
     traffic = group.traffic
     if len(scenario.populations) > 1 or not isinstance(traffic, Transfers) or traffic.isolated:
-        raise NotApplicable(f"{model} needs one class of transfers with traffic.arrivals")
+        raise NotApplicable(f"{model} requires one class of transfers with traffic.arrivals")
     check_network_and_tcp(model, scenario)
     assert traffic.arrivals is not None
     path, window = path_of_class(scenario, group), float(group.tcp.receiver_window)

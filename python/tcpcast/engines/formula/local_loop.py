@@ -159,7 +159,7 @@ def restart_sqrt(scenario: Scenario, measured: Answer | None) -> Answer:
         )
     except DomainError:
         raise NotApplicable(
-            "the model needs loss or restarts after idle times; the scenario specifies neither",
+            "the model requires loss or restarts after idle times; the scenario specifies neither",
             Suggestion(feed="measured"),
             Suggestion({"tcp.idle_restart": "10s"}),
         ) from None
@@ -265,7 +265,7 @@ def _require_overload(
     inputs = collect_local_loop_inputs(name, scenario, measured)
     if math.isinf(inputs.link_pps):
         raise NotApplicable(
-            f"{name} needs a bottleneck with a rate, but the scenario's bottleneck is unlimited",
+            f"{name} requires a bottleneck with a rate, but the scenario's bottleneck is unlimited",
             Suggestion({"network.bottleneck.rate": "10mbit"}),
         )
     threshold = float(
@@ -278,7 +278,7 @@ def _require_overload(
     if math.isinf(_overload_bound_pps(inputs, inputs.loss)):
         min_sources = threshold * (1 - inputs.loss)
         raise NotApplicable(
-            f"{name} needs a full link, but {_count_sources_text(inputs.sources)} not fill it; "
+            f"{name} requires a full link, but {_count_sources_text(inputs.sources)} not fill it; "
             f"use more than {digits(min_sources, 5)} sources (link rate x mean "
             "OFF time x (1 - loss) / mean file size)",
             Suggestion({"traffic.sources": math.floor(min_sources) + 1}),

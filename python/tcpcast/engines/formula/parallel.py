@@ -86,7 +86,7 @@ def parallel_from_aggregate_losses(scenario: Scenario, measured: Answer | None) 
         elsewhere = [on.name for on in group.route if on.link.loss and not on.measured]
         if elsewhere:
             raise NotApplicable(
-                "algorithm 2 needs the loss ratio (p_r) of the full path, but the simulation "
+                "algorithm 2 requires the loss ratio (p_r) of the full path, but the simulation "
                 "measures this ratio at the bottleneck; specify the loss at the bottleneck, not "
                 "on the "
                 f"{' or '.join(elsewhere)} link"
@@ -96,7 +96,7 @@ def parallel_from_aggregate_losses(scenario: Scenario, measured: Answer | None) 
             value = get_positive_metric(measured, name)
             if value is None:
                 raise NotApplicable(
-                    f"algorithm 2 needs {name}, but the simulation did not measure this metric"
+                    f"algorithm 2 requires {name}, but the simulation did not measure this metric"
                 )
             losses.append(value)
         events, lost, *sources = (

@@ -57,13 +57,16 @@ _KERNEL_FIXED_KEYS = {
     "delayed_acks": ("delayed_acks", "the kernel's receiver decides when to delay ACKs"),
     "limited_transmit": ("limited_transmit", "the kernel always uses limited transmit"),
     "kernel": ("kernel", "the kernel of this machine has its own rules"),
-    "tso": ("tso", "the hosts of engine kernel send single packets"),
-    "gro": ("gro", "the hosts of engine kernel receive single packets"),
-    "socket_buffers": ("socket_buffers", "the buffers of engine kernel are large enough"),
-    "fast_open": ("fast_open", "the clients of engine kernel send no data with their SYN"),
-    "nodelay": ("nodelay", "the applications of engine kernel write all data at once"),
-    "notsent_lowat": ("notsent_lowat", "the applications of engine kernel write all data at once"),
-    "pacing": ("pacing", "the hosts of engine kernel have neither fq nor a limit of the rate"),
+    "tso": ("tso", "the hosts of the kernel engine send single packets"),
+    "gro": ("gro", "the hosts of the kernel engine receive single packets"),
+    "socket_buffers": ("socket_buffers", "the buffers of the kernel engine are large enough"),
+    "fast_open": ("fast_open", "the clients of the kernel engine send no data with their SYN"),
+    "nodelay": ("nodelay", "the applications of the kernel engine write all data at once"),
+    "notsent_lowat": (
+        "notsent_lowat",
+        "the applications of the kernel engine write all data at once",
+    ),
+    "pacing": ("pacing", "the hosts of the kernel engine have neither fq nor a limit of the rate"),
 }
 """TCP keys that the kernel determines: attribute, key, and the kernel's behaviour."""
 
@@ -263,32 +266,32 @@ def _find_unsupported_features(scenario: Scenario) -> Iterator[NotApplicable]:
     run, isolated = scenario.run, scenario.isolated_transfers
     if isolated is None and run.transfers is None and math.isinf(run.duration_s or math.inf):
         yield NotApplicable(
-            "engine kernel runs in real time and needs a finite duration",
+            "the kernel engine runs in real time and requires a finite duration",
             Suggestion({"run.duration": "30s"}),
         )
     if run.transfers is not None and run.warmup_s is None:
         yield NotApplicable(
-            "run.transfers counts transfers after the warm-up, but engine kernel determines the "
-            "end of the warm-up only after the run",
+            "run.transfers counts transfers after the warm-up, but the kernel engine determines "
+            "the end of the warm-up only after the run",
             Suggestion({"run.warmup": "10s"}),
             Suggestion({"run.duration": "30s"}),
         )
     count = sum(map(count_senders, scenario.populations))
     if count > MAX_FLOWS:
         yield NotApplicable(
-            f"{count} senders are too many: engine kernel uses a network namespace per sender, "
+            f"{count} senders are too many: the kernel engine uses a network namespace per sender, "
             f"and at most {MAX_FLOWS} namespaces"
         )
     files = scenario.probes.pcap
     if len(files) > 1 or any(file.link not in ("sender", "receiver") for file in files):
         yield NotApplicable(
-            'probes.pcap: engine kernel writes only one capture, with link = "sender" or '
+            'probes.pcap: the kernel engine writes only one capture, with link = "sender" or '
             '"receiver"',
             Suggestion({"probes.pcap": None}),
         )
     if scenario.cross:
         yield NotApplicable(
-            "cross: engine kernel has no cross traffic; use a class with "
+            "cross: the kernel engine has no cross traffic; use a class with "
             'traffic.kind = "messages" on the same links',
             Suggestion({"cross": None}),
         )
@@ -330,10 +333,10 @@ def _find_unsupported_features(scenario: Scenario) -> Iterator[NotApplicable]:
 def _find_unsupported_traffic(scenario: Scenario, group: Population) -> Iterator[NotApplicable]:
     traffic, where = group.traffic, f"class.{group.name}"
     if traffic.kind == "page":
-        yield NotApplicable("traffic.kind: engine kernel has no browser that loads pages")
+        yield NotApplicable("traffic.kind: the kernel engine has no browser that loads pages")
     if group.sends == "both" and traffic.kind not in ("messages", "ping", "requests", "stream"):
         yield NotApplicable(
-            f"{where}.sends: engine kernel sends files in one direction per class; use two "
+            f"{where}.sends: the kernel engine sends files in one direction per class; use two "
             'classes, with sends = "server" and sends = "client"'
         )
     links = (*group.route, *group.back)
@@ -347,24 +350,24 @@ def _find_unsupported_traffic(scenario: Scenario, group: Population) -> Iterator
         ]
         if several:
             yield NotApplicable(
-                f"{several[0].key}: in engine kernel, one host sends all arriving transfers of a "
-                "class, so they share this link; use traffic of kind on-off, or leave out its rate "
-                "and loss"
+                f"{several[0].key}: in the kernel engine, one host sends all arriving transfers of "
+                "a class, so they share this link; use traffic of kind on-off, or leave out its "
+                "rate and loss"
             )
     if isinstance(traffic, Stream) and traffic.ladder is not None:
         yield NotApplicable(
-            f"{where}.traffic.ladder: engine kernel plays one quality, of a constant rate"
+            f"{where}.traffic.ladder: the kernel engine plays one quality, of a constant rate"
         )
     if isinstance(traffic, Messages) and traffic.ecn is not None:
         yield NotApplicable(
-            f"{where}.traffic.ecn: engine kernel sends messages without ECN; leave this key out"
+            f"{where}.traffic.ecn: the kernel engine sends messages without ECN; leave this key out"
         )
     if isinstance(traffic, Messages) and (
         traffic.size.share_above(MAX_PACKET_BYTES) > 0
         or traffic.size.share_above(MIN_MESSAGE_BYTES - 1) < 1
     ):
         yield NotApplicable(
-            f"{where}.traffic.size: engine kernel sends messages of {MIN_MESSAGE_BYTES} B to "
+            f"{where}.traffic.size: the kernel engine sends messages of {MIN_MESSAGE_BYTES} B to "
             f"{MAX_PACKET_BYTES} B, with headers; use a constant or uniform size in this range"
         )
 
@@ -373,8 +376,8 @@ def _find_unsupported_tcp_features(scenario: Scenario, tcp: Tcp) -> Iterator[Not
     release = platform.release()
     if tcp.ecn == "accurate" and int(release.partition(".")[0] or 0) < _ACCURATE_ECN_SINCE:
         yield NotApplicable(
-            f"tcp.ecn: accurate ECN in engine kernel requires Linux {_ACCURATE_ECN_SINCE}.0, and "
-            f"this machine has {release}; use ecn = true"
+            f"tcp.ecn: accurate ECN in the kernel engine requires Linux {_ACCURATE_ECN_SINCE}.0, "
+            f"and this machine has {release}; use ecn = true"
         )
     if tcp.stack not in KERNEL_STACKS:
         fact = "the kernel supports only modern Linux stacks"
@@ -407,7 +410,8 @@ def _find_unsupported_tcp_features(scenario: Scenario, tcp: Tcp) -> Iterator[Not
             yield NotApplicable(f"tcp.{key}: {fact}", Suggestion({f"tcp.{key}": None}))
     if tcp.handshake != "tcp":
         yield NotApplicable(
-            f'tcp.handshake = "{tcp.handshake}": engine kernel always uses the handshake of TCP',
+            f'tcp.handshake = "{tcp.handshake}": the kernel engine always uses the handshake of '
+            "TCP",
             Suggestion({"tcp.handshake": "tcp"}),
         )
     if tcp.min_rto_s < 0.004:

@@ -106,8 +106,8 @@ def goodput_tail_table(pieces: dict[str, GoodputCounts]) -> Table:
     Returns
     -------
     dict
-        ``goodput_bps`` covers the range of the counts and is a part of a fixed grid, the same in
-        every answer. Each value is the end of a bucket, so the probabilities are exact counts.
+        ``goodput_bps`` covers the range of the counts. Its values are edges of buckets, so the
+        probabilities are exact, and all answers use the same grid.
     """
     known = {name: c.sum_over_units() for name, c in pieces.items() if c.total > 0}
     if not known:

@@ -419,7 +419,7 @@ def _require_whole_packets_per_ack(packets_per_ack: float) -> int:
     b = float(to_packets_per_ack_array("packets_per_ack", packets_per_ack))
     if b != int(b):
         raise DomainError(
-            "the Markov chain of the window needs a whole number as packets_per_ack, not "
+            "the Markov chain of the window requires a whole number as packets_per_ack, not "
             f"{b!r}, because the window grows once in this number of rounds"
         )
     return int(b)

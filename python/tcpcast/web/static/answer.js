@@ -39,7 +39,7 @@ export async function ask(form, values, { file, signal, onProgress = () => {} } 
       if (message.progress === undefined) return message;
       onProgress(message.progress);
     }
-    if (done) throw new AnswerError({ message: "The server ended before the answer was complete." });
+    if (done) throw new AnswerError({ message: "The server closed the connection before the answer was complete." });
   }
 }
 

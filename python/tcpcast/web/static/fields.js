@@ -1,4 +1,4 @@
-// The inputs of a form: choices, and texts, most of them with a slider.
+// The inputs of a form: choices and text fields; most text fields have a slider.
 
 import { make } from "./elements.js";
 
@@ -35,7 +35,7 @@ export function layOut(fields, main, more, changed) {
     const fault = make("p", { id: `${id}-fault`, class: "fault", hidden: "" });
     parts.input.id = id;
     parts.input.setAttribute("aria-describedby", `${hint.id} ${fault.id}`);
-    // A choice is explained by the line of the chosen value.
+    // The hint of a choice explains the chosen value.
     const explain = () => { hint.textContent = field.choices[parts.input.value] || field.hint; };
     parts.input.addEventListener("change", explain);
     (field.more ? more : main).append(make("div", { class: "field" }, make("label", { for: id, text: field.label }), parts.shown, hint, fault));

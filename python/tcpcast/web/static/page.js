@@ -83,7 +83,7 @@ function show(given) {
   setText($("messages"), given.messages);
   $("verdict").textContent = given.verdict;
   $("command").textContent = given.command;
-  // Figures follow the curve, which they would push out of sight.
+  // Figures follow the curve, so that the curve stays visible.
   const found = sections(given);
   const isFigure = (section) => section.firstChild.textContent.startsWith("Figure");
   $("report").replaceChildren(...found.filter((section) => !isFigure(section)));
@@ -97,8 +97,8 @@ function refuse(error) {
   setText($("fault"), error.message);
 }
 
-// Calls a function for the newest values: at most one call is pending, because ending a process
-// costs more than its answer.
+// Calls a function for the newest values. At most one call is pending, because stopping a process
+// takes longer than waiting for its answer.
 function latest(act) {
   let busy = false;
   let again = false;
@@ -159,7 +159,7 @@ function stop() {
 async function run() {
   if ($("run").ariaDisabled === "true" || (form.file && !file)) return;
   if (file?.size > maxBytes) {
-    refuse(new Error(`This file has more than ${Math.round(maxBytes / 2 ** 20)} MiB; use tcpcast trace FILE.`));
+    refuse(new Error(`This file is larger than ${Math.round(maxBytes / 2 ** 20)} MiB; use the command tcpcast trace FILE.`));
     return;
   }
   clearTimeout(pause);
