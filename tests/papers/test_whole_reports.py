@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from report_parts import section
-from tcpcast_papers import PAPERS, claims, paper
+from tcpcast_papers import claims, paper
 from tcpcast_papers.engset.interpretations import SINCE_OWN_TRANSMISSION
 from tcpcast_papers.report import Report
 from tcpcast_papers.reproduction import Verdict
@@ -35,7 +35,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("papers")
 
 
-@pytest.mark.parametrize("name", [name for name in PAPERS if name != "kernel"])
+@pytest.mark.parametrize("name", SECTIONS)
 def test_quick_run_gives_the_listed_verdicts(name: str, folder: Path) -> None:
     report, _ = quick(name, folder)
     (part,) = (section for section in report.sections if section.title == claims.TITLE)
