@@ -97,7 +97,7 @@ def test_special_setting_warns_of_its_queue_and_timeouts() -> None:
     (result,) = answer(Scenario.from_dict(SPECIAL), ["engset"])
     assert result.provenance["intermediates"]["on0_s"] * 1000 == pytest.approx(13319.3, abs=0.05)
     assert any("files of 54 to 106 packets" in w for w in result.warnings)
-    assert any("ingress or egress link of its source" in w for w in result.warnings)
+    assert any("saturates the access link of its source" in w for w in result.warnings)
     tight = Scenario.from_dict(SPECIAL).with_changes({"tcp.receiver_window": 8})
     (result,) = answer(tight, ["engset"])
     assert result.notes == []
