@@ -75,14 +75,13 @@ def spread_labels(axes: Axes, labels: Sequence[Annotation]) -> None:
     heights = [line * (1 + label.get_text().count("\n")) for label in labels]
     at = [label.xy[1] for label in labels]
     lowest = 0.4 * line  # above the tick labels of the x axis
-    for index, height in enumerate(heights):
+    for index, own in enumerate(heights):
         at[index] = max(at[index], lowest)
-        lowest = at[index] + height
+        lowest = at[index] + own
     highest = 1.0
-    for index in reversed(range(len(labels))):
-        highest = min(at[index], highest)
-        labels[index].xy = (1.0, highest)
-        highest -= heights[index - 1]
+    for label, position, below in reversed(list(zip(labels, at, [0.0, *heights], strict=False))):
+        label.xy = (1.0, min(position, highest))
+        highest = label.xy[1] - below
 
 
 def write_titles(figure: Figure, title: str, subtitle: str) -> None:
