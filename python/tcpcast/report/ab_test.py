@@ -18,7 +18,6 @@ from tcpcast.report.palette import line_style
 from tcpcast.report.quantity import metric_label, scale_for_unit
 from tcpcast.report.summary import describe_scenario
 from tcpcast.report.verdict import value_text, verdict_text
-from tcpcast.units import format_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,7 +42,7 @@ def ab_parts(test: ABTest, names: Names) -> list[Part]:
     pairs = (
         f"packet, {count_text(test.replications, 'pair')} of runs with the same random numbers, "
         + (
-            f"RTT of each pair within {format_ratio(test.rtt_spread)}"
+            f"RTT of each pair within {100 * test.rtt_spread:g} % of the scenario's"
             if test.rtt_spread
             else "for exactly these round-trip times"
         )
