@@ -547,14 +547,16 @@ def _steady_interval(estimate: Estimate) -> tuple[float, float] | None:
 def _short_run_warnings_by_metric(
     scenario: Scenario, estimate: Estimate, *, correlated: bool
 ) -> Iterator[str]:
-    advice = _more_events_advice(scenario)
+    reasons = []
     if estimate.has_few_events and estimate.value != 0.0:
-        yield f"the value is based on fewer than {MIN_EVENTS} events; {advice}"
+        reasons.append(f"the value is based on fewer than {MIN_EVENTS} events")
     if correlated:
-        yield f"the run is too short: successive batches are correlated; {advice}"
+        reasons.append("the run is too short: successive batches are correlated")
     skewed = estimate.units >= MIN_UNITS and abs(estimate.skewness_term) > MAX_SKEW_CORRECTION
     if skewed and _steady_interval(estimate) is None:  # this interval covers further such batches
-        yield f"the run is too short: one batch dominates the mean; {advice}"
+        reasons.append("the run is too short: one batch dominates the mean")
+    for reason in reasons:
+        yield f"{reason}; {_more_events_advice(scenario)}"
 
 
 def _short_run_warnings(
