@@ -3,10 +3,12 @@
 from typing import Any
 
 import pytest
+import tcpcast
 from tcpcast.engines.formula.path_requirements import (
     PathRequirements,
     compute_path_requirements,
     flows_to_fill_text,
+    lossy_buffer_text,
     path_requirement_texts,
     time_for_amount_s,
     time_for_amount_text,
@@ -119,6 +121,44 @@ def test_cubic_streams_follow_the_response_function() -> None:
         flows_to_fill_text(result)
         == f"To fill the link, use {result.cubic_flows} flows of CUBIC or 1 of BBR."
     )
+
+
+def test_number_of_flows_respects_the_windows_of_the_scenario() -> None:
+    """Regression: "use 2 flows" of 4 packets each filled a fifth of a link with a BDP of 39."""
+    lossy = path(rate="5.617mbit", rtt="81.59ms", flows=1, loss="0.2%")
+    wide = compute_path_requirements(lossy)
+    small = compute_path_requirements(lossy.with_changes({"tcp.receiver_window": 4}))
+    assert wide is not None
+    assert small is not None
+    assert (wide.cubic_flows, wide.bbr_flows) == (2, 1)
+    assert small.allowed_window_bytes == 4 * 1448
+    assert small.cubic_flows == small.bbr_flows == 10  # 38.2 packets in flight, 4 of each flow
+    text = "To fill the link with windows of at most 5.79 KB, use 10 flows of CUBIC or 10 of BBR."
+    assert flows_to_fill_text(small) == text
+    buffers = lossy.with_changes({"tcp.socket_buffers": {"send": "40KB", "receive": "64KB"}})
+    limited = compute_path_requirements(buffers)
+    assert limited is not None
+    assert limited.allowed_window_bytes == buffers.populations[0].tcp.max_window_bytes == 40_000
+    # Of a tenth of the link's rate, four packets are the cause here, not loss.
+    assert lossy_buffer_text(wide, lossy, 540e3) is not None
+    assert lossy_buffer_text(small, lossy, 540e3) is None
+
+
+def test_time_of_an_amount_is_not_derived_from_a_run_of_slow_start() -> None:
+    """Regression: 1 GB took 179 s at the goodput of a first second, but 451 s when simulated."""
+    start = path(rate="171mbit", rtt="15ms", flows=1, loss="0.24%").with_changes(
+        {"run.duration": "0.84s", "run.warmup": "0s", "run.replications": 2}
+    )
+    amounts = {}
+    for name, scenario in {
+        "start": start,
+        "steady": start.with_changes({"run.warmup": "0.2s"}),
+    }.items():
+        answers = tcpcast.run(scenario, ["packet"])
+        amounts[name] = answers.to_json()["sizing"]["amount_s"]
+        assert ("1 GB takes" in str(answers)) == (amounts[name] is not None)
+    assert amounts["start"] is None
+    assert amounts["steady"] > 100
 
 
 def test_bbr_does_not_fill_the_link_above_20_percent_loss() -> None:

@@ -34,7 +34,8 @@ def path_advice(
     texts = []
     if scenario.isolated_transfers is None:
         amount = DEFAULT_AMOUNT_BYTES if amount_bytes is None else amount_bytes
-        texts = [time_for_amount_text(scenario, amount, goodput_bps)]
+        if not _exceeds_run_with_start(scenario, amount, goodput_bps):
+            texts = [time_for_amount_text(scenario, amount, goodput_bps)]
     if sizing is not None:
         needs, buffers = path_requirement_texts(sizing)
         texts += [needs, lossy_buffer_text(sizing, scenario, goodput_bps) or buffers]
@@ -52,9 +53,24 @@ def path_sizing(
     if sizing is None:
         return {}
     amount = DEFAULT_AMOUNT_BYTES if amount_bytes is None else amount_bytes
-    seconds = time_for_amount_s(scenario, amount, _goodput_bps(compared))
-    time = seconds if math.isfinite(seconds) else None
+    goodput_bps = _goodput_bps(compared)
+    seconds = time_for_amount_s(scenario, amount, goodput_bps)
+    known = math.isfinite(seconds) and not _exceeds_run_with_start(scenario, amount, goodput_bps)
+    time = seconds if known else None
     return {"sizing": sizing.to_json() | {"amount_bytes": amount, "amount_s": time}}
+
+
+def _exceeds_run_with_start(scenario: Scenario, amount_bytes: float, goodput_bps: float) -> bool:
+    """Return True for an amount that takes longer than a run whose goodput includes its start.
+
+    For example, all of a run of 1 s can be slow start; the rate of a longer transfer is another.
+    """
+    run = scenario.run
+    return (
+        run.warmup_s == 0
+        and run.duration_s is not None
+        and 8 * amount_bytes > goodput_bps * run.duration_s
+    )
 
 
 def _is_single_path(scenario: Scenario) -> bool:

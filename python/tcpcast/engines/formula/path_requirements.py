@@ -70,13 +70,15 @@ class PathRequirements:
         Values of these Linux keys with that maximum, never below the current defaults.
     default_rate_bps
         Total payload rate with the defaults of these keys, at most that of the link, in bit/s.
+    allowed_window_bytes
+        Largest window in bytes of payload that the scenario's receiver window, its socket buffers
+        and TCP (:data:`MAX_WINDOW_BYTES`) allow.
     cubic_flows
-        Number of CUBIC flows that fill the link at the specified loss, by its response function
-        and :data:`MAX_WINDOW_BYTES`; None outside the domain of this function, where timeouts lower
-        the rate.
+        Number of CUBIC flows with at most this window that fill the link at the specified loss, by
+        the response function; None outside its domain, where timeouts lower the rate.
     bbr_flows
-        Number of BBR flows, version 1, that fill the link: 1 up to a loss of 20 % unless the BDP
-        exceeds :data:`MAX_WINDOW_BYTES`, None beyond (no number is enough).
+        Number of BBR flows, version 1, with at most this window that fill the link up to a loss of
+        20 %; None beyond (no number is enough).
     """
 
     flows: int
@@ -90,6 +92,7 @@ class PathRequirements:
     tcp_rmem: tuple[int, int, int]
     tcp_wmem: tuple[int, int, int]
     default_rate_bps: float
+    allowed_window_bytes: int
     cubic_flows: int | None
     bbr_flows: int | None
 
@@ -117,7 +120,9 @@ def compute_path_requirements(scenario: Scenario) -> PathRequirements | None:
     full_window = max(1, math.ceil(pipe / flows / kept - ROUNDING_TOLERANCE))
     payload = scenario.payload_bytes
     buffer = BUFFER_BYTES_PER_WINDOW_BYTE * min(full_window * payload, MAX_WINDOW_BYTES)
-    min_flows = _min_flows_by_window(pipe * payload)
+    limits = (group.tcp.receiver_window * payload, group.tcp.max_window_bytes, MAX_WINDOW_BYTES)
+    allowed_window = int(min(limits))
+    min_flows = _min_flows_by_window(pipe * payload, allowed_window)
     allowed = (
         DEFAULT_TCP_WMEM[-1] / BUFFER_BYTES_PER_WINDOW_BYTE
     )  # less than any default of tcp_rmem
@@ -126,6 +131,7 @@ def compute_path_requirements(scenario: Scenario) -> PathRequirements | None:
     cubic_flows: int | None = min_flows
     if loss >= MIN_LOSS:
         rate = float(cubic_response(rtt_s=rtt, loss_ratio=loss).rate_pps)
+        rate = min(rate, allowed_window / payload / rtt)
         enough = math.ceil(rate_bps / packet_bits / rate - ROUNDING_TOLERANCE)
         values = path_domain_values(
             loss_indication_ratio=loss,
@@ -148,14 +154,15 @@ def compute_path_requirements(scenario: Scenario) -> PathRequirements | None:
         tcp_rmem=(*DEFAULT_TCP_RMEM[:2], max(DEFAULT_TCP_RMEM[-1], buffer)),
         tcp_wmem=(*DEFAULT_TCP_WMEM[:2], max(DEFAULT_TCP_WMEM[-1], buffer)),
         default_rate_bps=min(link_bps, flows * 8 * allowed / rtt),
+        allowed_window_bytes=allowed_window,
         cubic_flows=cubic_flows,
         bbr_flows=min_flows if loss <= TOLERATED_LOSS_RATIO else None,
     )
 
 
-def _min_flows_by_window(total_bytes: float) -> int:
+def _min_flows_by_window(total_bytes: float, window_bytes: int = MAX_WINDOW_BYTES) -> int:
     """Return the number of flows whose largest windows have this total."""
-    return max(1, math.ceil(total_bytes / MAX_WINDOW_BYTES - ROUNDING_TOLERANCE))
+    return max(1, math.ceil(total_bytes / window_bytes - ROUNDING_TOLERANCE))
 
 
 def path_requirement_texts(sizing: PathRequirements) -> list[str]:
@@ -206,11 +213,13 @@ def lossy_buffer_text(
     """Return the socket buffers for a goodput far below the link's rate, as a sentence.
 
     None unless random loss holds the goodput of all flows below :data:`MAX_LOSSY_SHARE` of the
-    link's rate, so that larger buffers would not help.
+    link's rate and of the rate that the windows allow, so that larger ones would not help.
     """
     group = scenario.populations[0]
     link_bps = 8 * sizing.bdp_bytes / group.rtt_s
-    if not goodput_bps < MAX_LOSSY_SHARE * link_bps or scenario.path(group).loss == 0:
+    windows_bps = 8 * sizing.flows * sizing.allowed_window_bytes / group.rtt_s
+    most_bps = MAX_LOSSY_SHARE * min(link_bps, windows_bps)
+    if not goodput_bps < most_bps or scenario.path(group).loss == 0:
         return None
     # The window before a loss is at most twice the mean one.
     needed = 2 * BUFFER_BYTES_PER_WINDOW_BYTE * goodput_bps / sizing.flows * group.rtt_s / 8
@@ -224,19 +233,18 @@ def lossy_buffer_text(
 
 def flows_to_fill_text(sizing: PathRequirements) -> str:
     """Return the known numbers of CUBIC and BBR flows that fill the link, as a sentence."""
+    fill = "To fill the link"
+    if sizing.allowed_window_bytes < min(sizing.window_bytes, MAX_WINDOW_BYTES):
+        fill += f" with windows of at most {bytes_text(sizing.allowed_window_bytes)}"
+    no_bbr = "BBR does not fill the link, because the loss is above 20 %."
     if sizing.cubic_flows is None:
         if sizing.bbr_flows is None:
-            return "BBR does not fill the link, because the loss is above 20 %."
-        return (
-            f"To fill the link, use {readable_units.count_text(sizing.bbr_flows, 'flow')} of BBR."
-        )
+            return no_bbr
+        return f"{fill}, use {readable_units.count_text(sizing.bbr_flows, 'flow')} of BBR."
     cubic = f"{readable_units.count_text(sizing.cubic_flows, 'flow')} of CUBIC"
     if sizing.bbr_flows is None:
-        return (
-            f"To fill the link, use {cubic}. BBR does not fill the link, because the loss is "
-            "above 20 %."
-        )
-    return f"To fill the link, use {cubic} or {sizing.bbr_flows} of BBR."
+        return f"{fill}, use {cubic}. {no_bbr}"
+    return f"{fill}, use {cubic} or {sizing.bbr_flows} of BBR."
 
 
 def time_for_amount_s(scenario: Scenario, amount_bytes: float, goodput_bps: float) -> float:
