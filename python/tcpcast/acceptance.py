@@ -1,7 +1,7 @@
-"""Tests that a new congestion control must pass: the battery of RFC 9743, with permissible zones.
+"""Tests that a new congestion control must pass: the battery of RFC 9743, with ranges.
 
-Each cell is one scenario with one value and its zone. Zones are wide: a control that leaves one
-harms others, or fails to use a usual path. ``linux-cubic`` passes all of them.
+Each cell is one scenario with one value and its range. Ranges are wide: a control outside one harms
+others, or fails to use a usual path. ``linux-cubic`` passes all of them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ pauses of 30 ms."""
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A value of a scenario, and the zone in which it must be.
+    """A value of a scenario, and the range in which it must be.
 
     Attributes
     ----------
@@ -45,7 +45,7 @@ class Cell:
     quantity, unit
         Meaning and unit of the value: ``of reference`` is the goodput relative to the reference.
     low, high
-        Permissible zone.
+        Permissible range.
     reference
         Scenario whose value the value is divided by, if any.
     """
@@ -71,7 +71,7 @@ class Outcome:
 
     @property
     def passed(self) -> bool:
-        """True if the value is in its zone."""
+        """True if the value is in its permissible range."""
         return self.cell.low <= self.value <= self.cell.high
 
     def to_json(self) -> dict[str, Any]:
@@ -307,7 +307,7 @@ def accept(
     threads: int | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> list[Outcome]:
-    """Run the battery, and compare each value with its zone.
+    """Run the battery, and compare each value with its permissible range.
 
     Parameters
     ----------

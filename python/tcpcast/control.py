@@ -66,7 +66,7 @@ class CongestionControl:
             self.cwnd += ack.delivered / self.cwnd
 
     def on_loss(self, now_s: float) -> None:  # noqa: ARG002 - used by subclasses
-        """Process the begin of a recovery from losses, at most once per window."""
+        """Process the start of a recovery from losses, at most once per window."""
         self.ssthresh = max(2.0, self.cwnd / 2)
         self.cwnd = self.ssthresh
 
@@ -181,6 +181,6 @@ def load_control(path: Path) -> type[CongestionControl]:
     if len(derived) != 1:
         names = ", ".join(each.__name__ for each in derived) or "none"
         raise ControlError(
-            f"{path}: must define one subclass of tcpcast.CongestionControl, but has {names}"
+            f"{path}: must define one subclass of tcpcast.CongestionControl; it defines {names}"
         )
     return derived[0]

@@ -172,7 +172,7 @@ class Words:
         if written := [self.assignment(*each) for each in changes if each[1] is not None]:
             yield f"use {' and '.join(written)}"
         if omitted := [self.key(key) for key, value in changes if value is None]:
-            yield f"leave {' and '.join(omitted)} out"
+            yield f"remove {' and '.join(omitted)}"
 
 
 _TERMINAL = Words()

@@ -173,7 +173,7 @@ def _check_changes(changes: Mapping[str, Any], values: Mapping[str, Any]) -> Non
         own = rest.split(".")[1:2]
         if table == "link" and (own == ["queue"] or (own == ["buffer"] and values.get("buffer"))):
             message = (
-                f"--{own[0]} sets it for both directions; leave this out, or save the scenario "
+                f"--{own[0]} sets it for both directions; remove this, or save the scenario "
                 "with --print-scenario and change it there"
             )
             raise ScenarioError(InputError(key, message))

@@ -23,7 +23,7 @@ PERCENTILE_TIMES: dict[str, tuple[str, tuple[str, ...]]] = {
     "rtt": ("TCP's RTT samples", ()),
     "delay": ("the one-way delay of messages and the RTT of pings", ("messages", "ping")),
     "latency": (
-        "the time of requests, of the segments of a stream, or of chunks from the write to the "
+        "the time of requests, of the segments of a stream, or of blocks from the write to the "
         "read (`traffic.writes`)",
         ("requests", "stream", "bulk"),
     ),

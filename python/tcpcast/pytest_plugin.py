@@ -89,7 +89,7 @@ def tcpcast_accept() -> Callable[..., None]:
 def accept_control(
     control: str | type[CongestionControl], *, against: str = "linux-cubic", seed: int = 1
 ) -> None:
-    """Run the battery of ``tcpcast accept``, and fail the test if a value leaves its zone.
+    """Run the battery of ``tcpcast accept``, and fail the test if a value leaves its range.
 
     Parameters
     ----------

@@ -415,9 +415,7 @@ def _split_quantity(  # noqa: PLR0913 - one parser for every quantity, for unifo
         check_leading_digit(text, what, example, bare=bare)
         words, needs = str(value).strip().lower(), f"use {example}, for example"
         if words in ("inf", "infinity", "infinite", "none", "unlimited"):
-            not_a_number_text = (
-                f"{quote(value)} is not a {what} here; {needs}, or leave the key out"
-            )
+            not_a_number_text = f"{quote(value)} is not a {what} here; {needs}, or remove this key"
         else:
             not_a_number_text = f"{quote(value)} is not a {what}; {needs}"
         raise UnitError(not_a_number_text)

@@ -255,7 +255,8 @@ def compare_cells(main: str, cells_of: Cells) -> list[Finding]:
     span = Metric(math.nan, smallest.value.value, largest.value.value)
     alike = replace(largest, claim="alike", value=span, place=())
     if separate is None:
-        is_equal = largest.value.value == smallest.value.value
+        # Sentences print values without intervals with three digits.
+        is_equal = f"{largest.value.value:.3g}" == f"{smallest.value.value:.3g}"
         return [alike] if is_equal else [*extremes, Finding(claim="untested")]
     if separate:
         return extremes

@@ -97,13 +97,13 @@ def test_the_fields_are_written_as_typed() -> None:
         tables["link"]["line"]["remark"] = remark
         assert Scenario.from_dict(tables).resolved()["link"]["line"]["remark"] == remark
     for wrong, problem in (
-        ("blech", '"blech" is not a change of the ECN field; use "bleach", "random" or'),
+        ("blech", '"blech" does not change the ECN field; use "bleach", "random" or'),
         ({"ect2": "ect0"}, '"ect2" is not an ECN codepoint; use "not-ect", "ect1", "ect0", "ce"'),
         ({"ect1": 7}, "7 is not an ECN codepoint"),
         ({"share": "5%"}, "changes nothing"),
         ({"kind": "bleach", "ce": "ect0"}, "kind and codepoints are mutually exclusive; use one"),
         ({"ce": "ect0", "share": "0%"}, "a share of 0 changes nothing"),
-        (3, "3 is not a change of the ECN field"),
+        (3, "3 does not change the ECN field"),
     ):
         tables["link"]["line"]["remark"] = wrong
         with pytest.raises(ScenarioError) as error:

@@ -306,7 +306,7 @@ def test_results_are_independent_of_threads_and_order() -> None:
         ({"tcp.stack": "rfc-newreno", "tcp.idle_restart": "never"}, "max-plus-reno"),
         (
             {"network.ingress.buffer": "10pkt"},
-            "leave network.ingress.buffer and network.egress.buffer out",
+            "remove network.ingress.buffer and network.egress.buffer",
         ),
         (
             {"network.bottleneck.loss": {"model": "bernoulli", "rate": "1%"}},

@@ -162,7 +162,7 @@ def test_classes_keep_their_shares() -> None:
     ("changes", "message"),
     [
         ({"traffic": {"kind": "bulk", "flows": 10}}, "on/off sources; use the packet engine"),
-        ({"probes": {"flows": [1]}}, "leave probes.flows"),
+        ({"probes": {"flows": [1]}}, "remove probes.flows"),
     ],
 )
 def test_unsupported_scenarios_are_rejected(changes: dict[str, Any], message: str) -> None:

@@ -370,6 +370,12 @@ def test_plans_of_delays_refuse_what_they_cannot_vary(
         planning.solve(question, scenario, delay_s=0.02)
 
 
+def test_plan_of_users_names_the_classes_without_users() -> None:
+    present = r'but the scenario has "bulk" \(upload\), "messages" \(call\)$'
+    with pytest.raises(NotApplicable, match=present):
+        planning.solve("users", Scenario.from_dict(SHAPED), rate_bps=1e6)
+
+
 def test_plans_of_delays_on_the_command_line(tmp_path: Path, capsys: Capture) -> None:
     path = tmp_path / "shaped.toml"
     path.write_text(Scenario.from_dict(SHAPED).to_toml())

@@ -117,9 +117,6 @@ def options(name: str) -> str:
     text = f"`{' '.join(usage.split())}`\n\n" + "\n\n".join(paragraphs) + "\n\n"
     if own:
         text += "".join(own) + "\n"
-    if shared:
-        names = ", ".join(f"`{head.split()[0]}`" for head in shared)
-        text += f"Shared: {names} ([meaning](#options-of-several-commands)).\n\n"
     return text + f"{command.epilog.replace('Example: ', 'Example: `')}`\n"
 
 

@@ -97,7 +97,7 @@ MEANINGS = {
     "Bulk.flows": "number; optional if classes have it",
     "OnOff.reads": "how the application reads ([below](#readers-and-writers)); default: at once",
     "Bulk.reads": "how the application reads ([below](#readers-and-writers)); default: at once",
-    "Bulk.writes": "chunks that the application writes ([below](#readers-and-writers)); "
+    "Bulk.writes": "blocks that the application writes ([below](#readers-and-writers)); "
     "default: it always has data",
     "Transfers.reads": "as for bulk flows",
     "Run.seed": "seed of all random streams",
@@ -187,8 +187,8 @@ def _entries(name: str) -> dict[str, Any]:
 def keys(name: str) -> str:
     """Return the keys of a table of a scenario, each with its default, type and meaning.
 
-    The type has an example, unless the default is one. Keys that a table in :data:`EXTENDED`
-    repeats are left out.
+    A default of a single type shows the type; otherwise the type has an example. Keys that a table
+    in :data:`EXTENDED` repeats are left out.
     """
     table = _definition(name)
     fields = {f.alias or key: f for key, f in TABLES_OF_KEYS[name].model_fields.items()}
@@ -201,6 +201,13 @@ def keys(name: str) -> str:
         default = _default(name, key, entry, needed=key in needed)
         types = [t for t in dict.fromkeys(kinds(entry)) if t != default]
         is_typical = default.startswith("`") and default not in kinds(entry)
+        shows_type = re.match(r'`("?\d|true|false)', default)
+        if (
+            is_typical
+            and shows_type
+            and len(plain := [t for t in types if not t.startswith("`")]) == 1
+        ):
+            types.remove(plain[0])  # the default shows the type
         example = _example(fields[key])
         if example and example not in kinds(entry) and not is_typical:
             types.append(example)
@@ -208,6 +215,8 @@ def keys(name: str) -> str:
             types.append(default)
         kind = ", ".join(types).replace("ratio, number", "ratio")
         head = f"`{key}` = {default}" if default.startswith("`") else f"`{key}`"
+        if default.startswith("`"):
+            meaning = DEFAULT_IN_TEXT.sub("", meaning)
         item = f"- {head}{f' ({kind})' if kind else ''}: {meaning}"
         if item not in repeated:
             items.append(item + "\n")
@@ -228,6 +237,9 @@ UNITS_TYPED = {
     "%?": "ratio",
 }
 """The types of texts with a unit, by a part of their pattern; the first match wins."""
+
+DEFAULT_IN_TEXT = re.compile(r"; default \S+$")
+"""A default at the end of a description, which the page has before it."""
 
 MAX_WORDS = 12
 """Maximum number of words that the column of types lists."""
@@ -424,7 +436,9 @@ def stacks() -> str:
 
 
 def _support(support: StackSupport) -> str:
-    words = {SupportLevel.REFUSED: "refused", SupportLevel.UNCHECKED: "not validated"}
+    words = {SupportLevel.UNCHECKED: "not validated"}
+    if support.level is SupportLevel.REFUSED:
+        return ""
     return words.get(support.level) or support.text or "applies"
 
 

@@ -285,6 +285,9 @@ def test_sweep_without_intervals_states_no_difference() -> None:
     equal = verdict_on_sweep(columns_of([Metric(1e6, interval_warning="too few losses")] * 2))
     assert equal.startswith(f"The goodput {ALIKE} (1 Mbit/s)")
     assert "largest" not in equal
+    # Values that are printed alike are equal for the reader.
+    near = [Metric(x, interval_warning="too few losses") for x in (1.716e6, 1.718e6)]
+    assert verdict_on_sweep(columns_of(near)).startswith(f"The goodput {ALIKE} (1.72 Mbit/s)")
 
 
 def test_sweep_takes_the_most_trusted_engine_and_the_mean_of_replications() -> None:

@@ -207,7 +207,7 @@ network.bottleneck.queue={kind='codel',interval='4ms'} |
     .target: must be below interval; use "200us", for example
 network.bottleneck={queue='codel',buffer='20pkt'} | .rate: CoDel requires a limited rate; use
 network.ingress.queue=fq_codel | : FQ-CoDel is possible only at the bottleneck or a shared hop; use
-tcp.ecn=true | : rfc-newreno does not support this key; use stack = "linux-reno", or leave
+tcp.ecn=true | : rfc-newreno does not support this key; use stack = "linux-reno", or remove
 # RED.
 network.bottleneck.queue={kind='red',min=5} | .min: unknown key; did you mean "min_threshold"?
 network.bottleneck.queue={kind='red',min_threshold=5} |
@@ -277,7 +277,7 @@ network.bottleneck.loss={model='gilbert-elliott',to_bad='1%',to_good='1%',loss_g
     .loss_bad: loses every packet
 network.bottleneck.loss_at=after | :
 network.bottleneck.loss_at=behind |
-    : this link has no random loss; use loss = "1%", or leave loss_at out
+    : this link has no random loss; use loss = "1%", or remove loss_at
 network.egress.loss_at=behind | : this link has no random loss
 network.bottleneck={loss={model='rest-of-round',rate='1%'},loss_at='behind'} |
     .loss_at: correlated loss within a round always occurs before
@@ -335,7 +335,7 @@ network.bottleneck.queue={kind='fq',scheduler='drr',quantum='1499B'} |
     .quantum: "1499B" is less than one packet
 network.bottleneck.queue={kind='fq',scheduler='drr',quantum='2GB'} | .quantum: is too large
 network.bottleneck.queue={kind='fq',buffers='individual',drop='longest'} |
-    .drop: is for a shared buffer
+    .drop: requires buffers = "shared"
 network.bottleneck.queue={kind='fq',drop='longest',ties='arriving'} |
     .ties: "arriving" is not a rule for ties
 network.bottleneck.queue={kind='fq',drop='arriving',ties='random'} |
@@ -404,7 +404,8 @@ network.bottleneck.rate={wifi='390mbit',error='60%'} | .error: must be at most 5
 network.bottleneck.rate={wifi='390mbit',airtime='6ms'} | .airtime: must be at most 5.484ms
 network.bottleneck.rate={wifi='390mbit',frames=0} | .frames:
 network.bottleneck.rate={wifi='0mbit'} | .wifi: "0mbit" must be above 0
-tcp={stack='quic',fast_open=true} | .fast_open: quic is a stack of QUIC, which has no such rule
+tcp={stack='quic',fast_open=true} |
+    .fast_open: quic is a stack of QUIC, which does not have this rule
 tcp={stack='rfc-newreno',timestamps=true} |
     .timestamps: rfc-newreno does not support this key; use stack
 network.packet=52B && tcp.stack=linux-cubic | : 52 B leaves no room for payload after 52 B of
@@ -433,19 +434,19 @@ cross=[{model='trace',times=0,bytes=[3000,0,1500.5],file='/dev/zero'}] |
 cross=[{model='trace',file='/dev/zero'}] | .0.file: /dev/zero is not a file
 cross=[{model='trace',file='.'}] | .0.file: . is not a file
 cross=[{model='poisson',mean='9%',sd='20%'}] |
-    .0.sd: belongs to model = "fgn", not "poisson"; leave it out
+    .0.sd: belongs to model = "fgn", not "poisson"; remove this key
 cross=[{model='poisson',mean='9%',hurst=0.7}] |
-    .0.hurst: belongs to model = "fgn", not "poisson"; leave it out
+    .0.hurst: belongs to model = "fgn", not "poisson"; remove this key
 cross=[{model='poisson',mean='9%',alpha=1.5}] |
-    .0.alpha: belongs to model = "pareto", not "poisson"; leave it out
+    .0.alpha: belongs to model = "pareto", not "poisson"; remove this key
 cross=[{model='fgn',mean='80%',sd='4mbit',hurst=0.7,name='noise',sources=5}] |
-    .0.sources: belongs to model = "pareto", not "fgn"; leave it out
+    .0.sources: belongs to model = "pareto", not "fgn"; remove this key
 cross=[{model='pareto',mean='3mbit',sources=20,on='100ms',off='300ms',sd='20%'}] |
-    .0.sd: belongs to model = "fgn", not "pareto"; leave it out
+    .0.sd: belongs to model = "fgn", not "pareto"; remove this key
 cross=[{model='pareto',mean='3mbit',sources=20,on='100ms',off='300ms',file='a.csv'}] |
-    .0.file: belongs to model = "trace", not "pareto"; leave it out
+    .0.file: belongs to model = "trace", not "pareto"; remove this key
 cross=[{model='trace',times=[1,2,4],bytes=[3000,0,1500.5],hurst=0.7}] |
-    .0.hurst: belongs to model = "fgn", not "trace"; leave it out
+    .0.hurst: belongs to model = "fgn", not "trace"; remove this key
 network={rtt='1s',hop=[{name='a',rate='9mbit',shared=false}]} |
     .hop: the sources share no hop; remove shared = false from one hop
 network={rtt='1s',hop=[{name='a',rate='9mbit',measured=true},{name='b',measured=true}]} |
@@ -519,8 +520,8 @@ tcp={stack='multcp',rules={recovery='tahoe'}} |
     .rules.recovery: multcp has a fixed rule: losses are found by SACK or RACK; omit this key, or
     use stack = "rfc-newreno
 tcp={stack='tfrc',ecn=true} |
-    .ecn: tfrc counts only lost packets as loss events; leave it out, or use stack = "linux-cubic"
-    or "dctcp"
+    .ecn: tfrc counts only lost packets as loss events; remove this key, or use stack =
+    "linux-cubic" or "dctcp"
 network={rtt='1s',hop=[{name='a',rate={opportunities='4'},shared=false},{name='b'}]} |
     .hop.a.rate: a trace of packet opportunities is possible only at a shared hop
 run.report_at=['400s'] | .0: 400s is after the end of the run; use duration =
@@ -528,9 +529,9 @@ run.report_at=['400s'] | .0: 400s is after the end of the run; use duration =
 run.report_at=['1s'] | : requires flows that never end
 [web-10mbit]
 traffic.correlation=0.5 && traffic.size={distribution='constant',value='3pkt'} |
-    : size is constant, so sizes and OFF times cannot be correlated; leave
+    : size is constant, so sizes and OFF times cannot be correlated; remove
 traffic.correlation=0.5 && traffic.size={distribution='empirical',values=['3pkt','3pkt']} |
-    : size is constant, so sizes and OFF times cannot be correlated; leave
+    : size is constant, so sizes and OFF times cannot be correlated; remove
 # Classes.
 class=[{sources=3}] | .0.name: missing; add name = "far"
 class=[{name='a b'}] | ."a b".name: "a b" is not a name
@@ -580,9 +581,9 @@ tcp={stack='linux-cubic',ecn='acurate'} |
 tcp={stack='linux-cubic',ecn=1} | .ecn: 1 is not a use of ECN; use true, false or "accurate"
 tcp={stack='linux-cubic',ecn=['accurate']} |
     .ecn: ['accurate'] is not a use of ECN; use true, false or "accurate"
-tcp={stack='quic',min_rto='1s'} | .min_rto: quic is a stack of QUIC, which has no such rule
+tcp={stack='quic',min_rto='1s'} | .min_rto: quic is a stack of QUIC, which does not have this rule
 tcp={stack='quic',tso='auto'} |
-    .tso: quic is a stack of QUIC, which has no such rule; leave the key out
+    .tso: quic is a stack of QUIC, which does not have this rule; remove this key
 tcp={stack='quic',handshake='tcp'} |
     .handshake: quic uses TLS 1.3 without a handshake of TCP; use "tls13", "tls13-resumption",
     "tls13-0rtt"
@@ -613,9 +614,9 @@ run.warmup=mser-5 | : isolated transfers have no warm-up
 network={rtt='1s',hop=[{name='a',rate='9mbit'}],bottleneck={rate='9mbit'}} |
     .bottleneck: the scenario has [[network.hop]] tables; describe the bottleneck
 network.bottleneck.measured=true |
-    : belongs to [[network.hop]] tables; leave it out if there is a single
-network.bottleneck.shared=false | : belongs to [[network.hop]] tables; here leave it out
-network.bottleneck.name=access | : belongs to [[network.hop]] tables; here leave it out
+    : belongs to [[network.hop]] tables; remove this key if there is a single
+network.bottleneck.shared=false | : belongs to [[network.hop]] tables; remove this key
+network.bottleneck.name=access | : belongs to [[network.hop]] tables; remove this key
 [web-10mbit]
 """
 """Assignments to packaged scenarios, and beginnings of messages, which may begin after the key."""

@@ -118,4 +118,4 @@ def test_plans_reject_mixed_packet_sizes(text: str, question: str, target: dict[
     with pytest.raises(NotApplicable) as caught:
         solve(question, scenario(text), **target)
     assert str(caught.value).startswith(f"{KEY}: ")
-    assert f"{ONE_SIZE}; leave {KEY} out" in str(caught.value)
+    assert f"{ONE_SIZE}; remove {KEY}" in str(caught.value)

@@ -309,7 +309,7 @@ def test_large_har_files_are_refused(tmp_path: Path) -> None:
         ([], "is not a page; use the name of a profile"),
         ([{"name": "a", "size": "0B"}], 'size: must be at least "1B"'),
         ([{"name": "a", "size": "1kB", "prio": 1}], "objects.0.prio: unknown key"),
-        ([{"name": "a", "size": "1kB", "parent": "a"}], '"a" is the document; leave its parent'),
+        ([{"name": "a", "size": "1kB", "parent": "a"}], '"a" is the document; remove its parent'),
         ([{"name": "a", "size": "1kB"}] * 2, '"a" is listed twice; use different names'),
         (
             [{"name": "a", "size": "1kB"}, {"name": "b", "size": "1kB", "parent": "c"}],

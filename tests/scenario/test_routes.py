@@ -133,7 +133,7 @@ def test_changes_come_from_a_file(tmp_path: Path) -> None:
         ),
         (
             {"link__free": {"buffer": "10pkt"}, "class___0__route": ["core", "line", "free"]},
-            "link.free.buffer: a link without a rate has no queue; leave this key out, or use "
+            "link.free.buffer: a link without a rate has no queue; remove this key, or use "
             'rate = "10mbit"',
         ),
         (
@@ -141,7 +141,7 @@ def test_changes_come_from_a_file(tmp_path: Path) -> None:
                 "link__core__docsis": {},
                 "link__core__jitter": {"distribution": "constant", "value": "1ms"},
             },
-            "link.core.jitter: docsis is the jitter of the link; leave jitter out, or use another "
+            "link.core.jitter: docsis is the jitter of the link; remove jitter, or use another "
             "link",
         ),
         (
@@ -186,7 +186,7 @@ def test_changes_come_from_a_file(tmp_path: Path) -> None:
         ),
         (
             {"link__spare": {"rate": "1mbit"}},
-            "link.spare: no class uses this link; add it to a route, or leave the table out",
+            "link.spare: no class uses this link; add it to a route, or remove the table",
         ),
         (
             {"class___0__route": None},
@@ -213,7 +213,7 @@ def test_changes_come_from_a_file(tmp_path: Path) -> None:
         (
             {"network": {"bottleneck": {"rate": "1mbit"}}},
             "network.bottleneck: does not apply with [link.NAME] tables; set this on a link, or "
-            "leave it out",
+            "remove this key",
         ),
         (
             {"probes__link": "cor"},
@@ -253,7 +253,7 @@ def test_routes_need_links() -> None:
     with pytest.raises(ScenarioError) as error:
         Scenario.from_dict(tables)
     assert str(error.value) == (
-        "class.game.route: requires [link.NAME] tables; add them, or leave this key out"
+        "class.game.route: requires [link.NAME] tables; add them, or remove this key"
     )
 
 

@@ -165,8 +165,8 @@ def test_only_isolated_transfers_can_be_traced() -> None:
     assert line == "probes.flows.0: there is no flow 1; use 0"
     (line,) = refused(tables(size="3pkt", arrivals=ARRIVALS) | {"probes": {"flows": [0]}})
     assert line == (
-        "probes.flows.0: flow 0 cannot be traced, because each transfer is a new flow; leave this "
-        "number out"
+        "probes.flows.0: flow 0 cannot be traced, because each transfer is a new flow; remove this "
+        "number"
     )
 
 

@@ -121,7 +121,7 @@ def test_parse_count_reads_integers(typed: object, count: int) -> None:
         (units.parse_rate, "-5mbit", 'is negative; use "5mbit"'),
         (units.parse_rate, "0bit", "must be above 0"),
         (units.parse_rate, "1e30gbit", "too large"),
-        (units.parse_rate, "inf", "leave the key out"),
+        (units.parse_rate, "inf", "remove this key"),
         (units.parse_rate, None, '"10mbit"'),
         (units.parse_duration, 50, 'has no unit; use "50ms"'),
         (units.parse_duration, 0.05, 'has no unit; use "0.05s"'),

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from started import completed
+from tcpcast import run as run_engines
 from tcpcast.ab_test import (
     PairedMetric,
     _variance_of_user,
@@ -173,6 +174,19 @@ def test_metrics_that_are_no_times_have_no_number_of_users() -> None:
     assert compare_metric("page_time_mean_s", answers).users is None
 
 
+def test_an_rtt_per_replication_needs_more_replications_not_longer_runs() -> None:
+    changes = {"run.rtt_spread": "10%", "run.replications": 4}
+    scenario = make_scenario().with_changes(changes)
+    (answer,) = run_engines(scenario, ["packet"])
+    reason = answer.metrics["rtt_mean_s"].interval_warning
+    assert reason is not None
+    assert reason.startswith("too few replications: each has another RTT (run.rtt_spread)")
+    assert "run.replications = 16" in reason
+    spread = scenario.with_changes({"run.replications": 16})
+    (answer,) = run_engines(spread, ["packet"])
+    assert answer.metrics["rtt_mean_s"].low is not None
+
+
 def test_verdict_names_the_direction() -> None:
     difference = Metric(-0.3, -0.4, -0.2)
     main = PairedMetric("page_time_p95_s", (Metric(1.0), Metric(0.7)), difference, 120)
@@ -215,4 +229,7 @@ def test_command_prints_a_verdict_a_table_and_a_figure(tmp_path: Path) -> None:
     assert table.splitlines()[0].startswith("metric,unit,A,A_low,A_high,B,")
     refused = run_compare(tmp_path, "a.toml", "b.toml", "--down", "5mbit")
     assert refused.returncode == 2
-    assert "--down: requires a file of a program; use --set for scenarios" in refused.stderr
+    assert (
+        "--down: requires a file of flent, iperf3 or crusader; use --set for scenarios"
+        in refused.stderr
+    )

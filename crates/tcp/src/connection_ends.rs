@@ -1,4 +1,4 @@
-//! The sending end of TCP of papers, implemented by all of its variants.
+//! The sending end of classic TCP, implemented by all of its variants.
 
 use super::{PacketsToSend, TcpConfig};
 use crate::tcp_event::TcpProbe;

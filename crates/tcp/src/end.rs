@@ -16,9 +16,9 @@ use tcpcast_link::time::{NEVER, Nanos};
     reason = "each class has two, and a box would be read for each packet"
 )]
 pub enum EndTcp {
-    /// TCP of today, whose sequence numbers count bytes, or QUIC.
+    /// Modern TCP, whose sequence numbers count bytes, or QUIC.
     Modern(ModernTcpConfig),
-    /// TCP of papers, whose sequence numbers count packets.
+    /// Classic TCP, whose sequence numbers count packets.
     Packets(PacketTcp),
 }
 
@@ -352,7 +352,7 @@ impl ConnectionEnd for PacketReceiver {
 /// One end of a connection. Both ends have the same kind of TCP.
 #[derive(Clone, Debug)]
 pub enum End {
-    /// An end with TCP of today.
+    /// An end with modern TCP.
     Modern(Box<Endpoint>),
     /// An end with QUIC.
     Quic(Box<QuicEndpoint>),
@@ -439,7 +439,7 @@ impl End {
         }
     }
 
-    /// The application reads up to `max` bytes; returns how many. With QUIC and TCP of papers it
+    /// The application reads up to `max` bytes; returns how many. With QUIC and classic TCP it
     /// reads all data on arrival.
     pub fn read(&mut self, now: Nanos, max: u64) -> u64 {
         if let Self::Modern(end) = self { end.read(now, max) } else { 0 }

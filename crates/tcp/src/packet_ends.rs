@@ -1,4 +1,4 @@
-//! Ends of connections whose sequence numbers count packets: the TCP of papers, in which one end
+//! Ends of connections whose sequence numbers count packets: classic TCP, in which one end
 //! sends files and the other one acknowledges them.
 //!
 //! In a segment of data, `seq` is the number of the packet, from 1. In an acknowledgement, `ack` is

@@ -76,7 +76,9 @@ def _documents(content: str, file: str) -> Iterator[Any]:
                 file=file,
             ) from None
         except (RecursionError, ValueError):
-            raise CaptureError("JSON with too deep levels or too long numbers", file=file) from None
+            raise CaptureError(
+                "the JSON is nested too deeply, or a number is too long", file=file
+            ) from None
         if isinstance(document, dict) and "event" in document:
             # Add a line of ``iperf3 --json-stream`` to the tests.
             name, data = document["event"], document.get("data")
@@ -111,7 +113,7 @@ class _Test:
         protocol = self.setup.get("protocol", "TCP")
         if protocol != "TCP":
             raise CaptureError(
-                f"a test of {str(protocol)[:20]}, which has no TCP; run iperf3 without -u",
+                f"a test of {str(protocol)[:20]}, not of TCP; run iperf3 without -u",
                 file=self.file,
             )
         by_socket: dict[Any, list[dict[str, Any]]] = {}

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from tcpcast.report.document import Part
 
 FAILED_EXIT_CODE = 1
-"""Exit code if a value is outside its zone."""
+"""Exit code if a value is outside its permissible range."""
 
 
 def accept(  # noqa: PLR0913 - one parameter per option
@@ -105,17 +105,17 @@ def acceptance_parts(name: str, against: str, outcomes: Sequence[Outcome]) -> li
     """Return the verdict, and a table with one row per value."""
     failed = [outcome for outcome in outcomes if not outcome.passed]
     passed = len(outcomes) - len(failed)
-    verdict = f"{name} against {against} is in its zone in {passed} of {len(outcomes)} cells."
+    verdict = f"{name} against {against} meets {passed} of {len(outcomes)} criteria."
     if failed:
         places = dict.fromkeys(outcome.cell.section for outcome in failed)
-        verdict += f" It leaves the zone in: {', '.join(places)}."
+        verdict += f" It fails: {', '.join(places)}."
     table = Table(
         [
             Column("test", [each.cell.section for each in outcomes], right=False),
             Column("path", [each.cell.name for each in outcomes], right=False),
             Column("value", [each.cell.quantity for each in outcomes], right=False),
             Column("result", [value_text(each, each.value) for each in outcomes]),
-            Column("zone", [zone_text(each) for each in outcomes]),
+            Column("range", [range_text(each) for each in outcomes]),
             Column("", ["ok" if each.passed else "out" for each in outcomes], right=False),
         ],
         repeated_columns=2,
@@ -143,8 +143,8 @@ def value_text(outcome: Outcome, value: float) -> str:
     return units.digits(value, 3)
 
 
-def zone_text(outcome: Outcome) -> str:
-    """Return the permissible zone of a value."""
+def range_text(outcome: Outcome) -> str:
+    """Return the permissible range of a value."""
     low, high = outcome.cell.low, outcome.cell.high
     if math.isinf(high):
         return f">= {value_text(outcome, low)}"

@@ -571,7 +571,7 @@ ACCEPT = Command(
     "Test a congestion control against the criteria of RFC 9743.",
     "Runs a stack, or the Python class in a file, in about 35 simulations: alone, with random "
     "loss, against other flows, with other round-trip times, ECN, AQM, a policer, and changing "
-    "rates. It executes the file. The exit code is 1 if a value is outside its permissible zone.",
+    "rates. It executes the file. The exit code is 1 if a value is outside its permissible range.",
     "tcpcast accept my_control.py --against linux-bbr",
     (
         CONTEXT_OPTION,

@@ -58,9 +58,11 @@ def compare(
         _compare_line(program, file, measured, print_scenario=print_scenario, **shown, **options)
     for name, value in measured.items():
         if value is not None:
-            raise OptionError(f"--{name}", "requires a file of a program; use --set for scenarios")
+            raise OptionError(
+                f"--{name}", "requires a file of flent, iperf3 or crusader; use --set for scenarios"
+            )
     if print_scenario:
-        raise OptionError("--print-scenario", "requires a file of a program")
+        raise OptionError("--print-scenario", "requires a file of flent, iperf3 or crusader")
     _compare_scenarios((program, file), paired, form, force=force, **shown, **options)
 
 

@@ -187,7 +187,7 @@ def _toml_value(key: str, value: Any) -> str:
     if isinstance(value, dict):
         entries = (f"{json.dumps(k)} = {_toml_value(key, each)}" for k, each in value.items())
         return f"{{{', '.join(entries)}}}"
-    raise TcpcastError(f"set: {key} is null; leave the key out, or use a value")
+    raise TcpcastError(f"set: {key} is null; remove this key, or use a value")
 
 
 def _argument_help(using: Mapping[str, Option], questions: int) -> str:

@@ -67,7 +67,7 @@ COMMON_STACKS = (
     *("linux-cubic", "linux-reno", "linux-bbr", "bbr3"),
     *("rfc-newreno", "rfc-reno", "rfc-sack"),
 )
-"""The most common stacks, listed before the stacks of papers."""
+"""The most common stacks, listed before the classic stacks."""
 KEYS_OF_EACH_SCENARIO = (
     *("network.rtt", "network.bottleneck.rate", "network.bottleneck.buffer"),
     *("network.bottleneck.queue", "network.bottleneck.loss", "tcp.stack", "run.seed"),

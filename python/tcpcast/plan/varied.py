@@ -179,10 +179,18 @@ def _vary_senders(
     people = [each for each in scenario.populations if not scenario.isolated_transfers]
     kind = next((k for k in kinds if any(each.traffic.kind == k for each in people)), "")
     if not kind:
+        classes: dict[str, list[str]] = {}
+        for each in scenario.populations:
+            classes.setdefault(units.quote(each.traffic.kind), []).append(each.name)
+        is_divided = len(scenario.populations) > 1
+        present = [
+            f"{kind} ({', '.join(names)})" if is_divided else kind
+            for kind, names in classes.items()
+        ]
         raise NotApplicable(
             f"plan {question.name} requires traffic of kind {units.quote(kinds[0])}"
             f"{' or with traffic.arrivals' if len(kinds) > 1 else ''}, but the scenario has "
-            f"{units.quote(scenario.populations[0].traffic.kind)}"
+            f"{', '.join(present)}"
         )
     require_link_rate(question, scenario)
     arriving = kind == "transfers"

@@ -36,14 +36,14 @@ def _find_errors(group: Population) -> Iterator[tuple[tuple[str, str], str]]:
     if tcp.notsent_lowat not in (None, "unlimited") and writes is None and not multiplexes:
         message = (
             'requires traffic.writes, or a page with http = "2", because it limits what an '
-            'application writes; add traffic.writes = { size = "100KB", gap = "0s" }, or leave '
-            "this key out"
+            'application writes; add traffic.writes = { size = "100KB", gap = "0s" }, or remove '
+            "this key"
         )
         yield ("tcp", "notsent_lowat"), message
     for key, value in (("reads", reads), ("writes", writes)):
         if value is not None and (tcp.is_quic or not tcp.is_modern):
             message = (
-                f'{tcp.stack} has no sockets; use tcp.stack = "linux-reno", or leave this key out'
+                f'{tcp.stack} has no sockets; use tcp.stack = "linux-reno", or remove this key'
             )
             yield ("traffic", key), message
     if reads is not None and tcp.is_modern and not tcp.has_finite_receive_buffer:

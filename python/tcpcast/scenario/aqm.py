@@ -216,7 +216,7 @@ class Cake(ManagedQueue):
         for key in ("overhead", "mpu", "framing", "ingress"):
             default = type(self).model_fields[key].default
             if self.shaper is None and getattr(self, key) != default:
-                message = 'belongs to a shaper; add rate = "95mbit", or leave this key out'
+                message = 'belongs to a shaper; add rate = "95mbit", or remove this key'
                 yield make_error_at(message, key)
 
     def simulator_config(self, _mtu_bytes: int, /) -> dict[str, Any]:

@@ -439,7 +439,7 @@ def find_class_errors(user_class: UserClass, network: Network, *, has_links: boo
     limits = {"start": user_class.start, "stop": user_class.stop}
     times = [time for time, value in limits.items() if value is not None]
     if isinstance(traffic, OnOff | Transfers):
-        message = 'requires traffic.kind = "bulk"; leave it out'
+        message = 'requires traffic.kind = "bulk"; remove this key'
         errors += [make_error_at(message, time) for time in times]
     elif isinstance(traffic, Bulk) and "start" in times and traffic.start is not None:
         message = "traffic.start also sets the start times; use only one of the two keys"

@@ -216,7 +216,7 @@ _KEYS_BY_MODEL = {
 def _find_keys_of_other_models(model: str) -> dict[str, str]:
     """Return messages by key, for the keys that belong to other models."""
     return {
-        key: f'belongs to model = "{other}", not "{model}"; leave it out'
+        key: f'belongs to model = "{other}", not "{model}"; remove this key'
         for other, keys in _KEYS_BY_MODEL.items()
         for key in keys
         if other != model
@@ -303,8 +303,8 @@ class TraceCross(CrossStream):
 
     elsewhere: ClassVar[Mapping[str, str]] = {
         **_find_keys_of_other_models("trace"),
-        "mean": "the file contains the times; leave this key out",
-        "sd": "the file contains the bytes; leave this key out",
+        "mean": "the file contains the times; remove this key",
+        "sd": "the file contains the bytes; remove this key",
     }
 
     model: Literal["trace"]

@@ -143,7 +143,7 @@ def _find_stream_errors(scenario: Scenario, stream: CrossStream) -> Iterator[tup
             (f'cross traffic requires a hop with a rate; add {key}.rate = "10mbit"'),
         )
     if hop.shared and stream.has_bin and not stream.is_noise:
-        yield "bin", ("requires hops with shared = false, but this hop is shared; leave it out")
+        yield "bin", ("requires hops with shared = false, but this hop is shared; remove this key")
     if not math.isinf(hop.link.rate):
         bps = _compute_offered_bps(stream, hop.link.rate)
         share, pps = bps / hop.link.rate, bps / (8 * scenario.network.packet_bytes)
@@ -153,8 +153,7 @@ def _find_stream_errors(scenario: Scenario, stream: CrossStream) -> Iterator[tup
         elif pps * MAX_GAP_S < 1:
             yield (
                 "",
-                "sends less than one packet in 30 years; use a higher rate, or leave the stream "
-                "out",
+                "sends less than one packet in 30 years; use a higher rate, or remove the stream",
             )
         elif not hop.shared and not stream.is_noise and pps * stream.bin_s > MAX_BIN_PKTS:
             shorter = units.format_duration(float(f"{MAX_BIN_PKTS / pps:.2g}"))

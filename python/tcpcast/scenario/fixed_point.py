@@ -77,4 +77,4 @@ class FixedPoint(Table):
 
     def _find_errors(self) -> Errors:
         if self.queue_rule != "delay" and self.scheme != 1:
-            yield make_error_at("applies to scheme 1 only; leave it out", "queue_rule")
+            yield make_error_at("applies to scheme 1 only; remove this key", "queue_rule")

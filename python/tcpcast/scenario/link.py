@@ -174,10 +174,10 @@ class Link(Table):
     elsewhere: ClassVar[Mapping[str, str]] = {
         "policer": "is a kind of rate; use "
         'rate = { bucket = "20mbit", burst = "100KB", policer = true }',
-        "measured": "belongs to [[network.hop]] tables; leave it out if there is a single "
+        "measured": "belongs to [[network.hop]] tables; remove this key if there is a single "
         "bottleneck",
-        "shared": "belongs to [[network.hop]] tables; here leave it out",
-        "name": "belongs to [[network.hop]] tables; here leave it out",
+        "shared": "belongs to [[network.hop]] tables; remove this key",
+        "name": "belongs to [[network.hop]] tables; remove this key",
     }
 
     rate_rule: LinkRate = Field(
@@ -264,18 +264,18 @@ class Link(Table):
             ("queue", self.queue != "droptail"),
         ):
             if self.is_policer and typed:
-                message = "a policer has no queue; leave out either this key or policer = true"
+                message = "a policer has no queue; remove either this key or policer = true"
                 yield make_error_at(message, key)
         shaper = self.queue.shaper if isinstance(self.queue, Cake) else None
         if shaper is not None and shaper > self.rate_bps:
             message = (
                 f"{units.format_rate(shaper)} is above the rate of the link, "
-                f"{units.format_rate(self.rate_bps)}; use a lower rate, or leave this key out"
+                f"{units.format_rate(self.rate_bps)}; use a lower rate, or remove this key"
             )
             yield make_error_at(message, "queue", "rate")
         if self.loss_at == "behind":
             if "loss_rule" not in self.model_fields_set:
-                message = 'this link has no random loss; use loss = "1%", or leave loss_at out'
+                message = 'this link has no random loss; use loss = "1%", or remove loss_at'
                 yield make_error_at(message, "loss_at")
             if isinstance(self.loss_rule, RestOfRound):
                 message = (

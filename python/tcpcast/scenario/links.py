@@ -206,14 +206,14 @@ class NetworkLink(Link):
             ):
                 if typed:
                     message = (
-                        "a link without a rate has no queue; leave this key out, or use "
+                        "a link without a rate has no queue; remove this key, or use "
                         'rate = "10mbit"'
                     )
                     yield make_error_at(message, key)
         if isinstance(self.loss_rule, RestOfRound):
             yield make_error_at(_NO_ROUNDS, "loss")
         if self.docsis is not None and self.jitter is not None:
-            message = "docsis is the jitter of the link; leave jitter out, or use another link"
+            message = "docsis is the jitter of the link; remove jitter, or use another link"
             yield make_error_at(message, "jitter")
         for time, change in self.at.items():
             if units.parse_duration(time) == 0:

@@ -667,7 +667,7 @@ def find_cross_table_errors(scenario: Scenario) -> Iterator[InitErrorDetails]:
             if last < 0:
                 message = (
                     f"flow {flow} cannot be traced, because each transfer is a new "
-                    "flow; leave this number out"
+                    "flow; remove this number"
                 )
             yield make_error_at(message, "probes", "flows", index)
     for place, link in _links_with_queues(scenario):
@@ -677,7 +677,7 @@ def find_cross_table_errors(scenario: Scenario) -> Iterator[InitErrorDetails]:
             and (not scenario.has_loss_feedback or link.varying is not None)
         ):
             message = (
-                'requires tcp.stack = "max-plus-reno" and a constant rate; leave the key out, or '
+                'requires tcp.stack = "max-plus-reno" and a constant rate; remove this key, or '
                 'use "in buffer"'
             )
             yield make_error_at(message, *place, "queue", "head_of_line")
@@ -685,12 +685,12 @@ def find_cross_table_errors(scenario: Scenario) -> Iterator[InitErrorDetails]:
     times = scenario.run.report_at
     if times is not None:
         if not any(isinstance(group.traffic, Bulk) for group in scenario.populations):
-            message = 'requires flows that never end; leave it out, or use traffic.kind = "bulk"'
+            message = 'requires flows that never end; remove this key, or use traffic.kind = "bulk"'
             yield make_error_at(message, "run", "report_at")
         elif scenario.has_loss_feedback:
             message = (
                 "counts bytes delivered in order, but the receiver of max-plus-reno does not sort "
-                'packets; leave it out, or use tcp.stack = "rfc-newreno"'
+                'packets; remove this key, or use tcp.stack = "rfc-newreno"'
             )
             yield make_error_at(message, "run", "report_at")
         elif times[-1] >= (scenario.run.duration_s or math.inf):
@@ -736,7 +736,7 @@ def find_cross_table_errors(scenario: Scenario) -> Iterator[InitErrorDetails]:
     yield from short.values()
     quic = next((group.tcp.stack for group in groups if group.tcp.is_quic), None)
     if quic is not None and scenario.probes.pcap:
-        message = f"captures contain packets of TCP, but {quic} sends QUIC; leave probes.pcap out"
+        message = f"captures contain packets of TCP, but {quic} sends QUIC; remove probes.pcap"
         yield make_error_at(message, "probes", "pcap")
     instant = next((group.tcp.stack for group in groups if group.tcp.has_loss_feedback), None)
     if instant is None:
@@ -754,13 +754,13 @@ def find_cross_table_errors(scenario: Scenario) -> Iterator[InitErrorDetails]:
         if value is not None:
             message = (
                 f"{instant} requires every ack, because this stack has no retransmission timer; "
-                'leave the key out, or use tcp.stack = "rfc-newreno"'
+                'remove this key, or use tcp.stack = "rfc-newreno"'
             )
             yield make_error_at(message, "network", key)
     if scenario.probes.pcap:
         message = (
             f"{instant} acknowledges every single packet and retransmits nothing, so a "
-            "capture would not show TCP; leave probes.pcap out, or use stack = "
+            "capture would not show TCP; remove probes.pcap, or use stack = "
             '"rfc-newreno"'
         )
         yield make_error_at(message, "probes", "pcap")
@@ -843,7 +843,7 @@ def warn_about_population(scenario: Scenario, group: Population) -> list[str]:
         texts.append(
             "bbr3 ignores marks if the round-trip time is above "
             f"{BBR3_MARKS_MAX_RTT_S * 1e3:g} ms, and here it is "
-            f"{units.digits(group.rtt_s * 1e3)} ms; leave tcp.ecn out"
+            f"{units.digits(group.rtt_s * 1e3)} ms; remove tcp.ecn"
         )
     if tcp.initial_rto < group.rtt_s:
         texts.append(

@@ -49,7 +49,7 @@ QUIC_PRESETS = {name: stack.keys for name, stack in QUIC_STACKS.items()}
 QUIC_ONLY = {
     "congestion_control": "the stack determines the congestion control; use "
     'stack = "linux-cubic", for example, or "quic"',
-    "ack_packets": 'only stacks of QUIC have this key; use stack = "quic", or leave the key out',
+    "ack_packets": 'only stacks of QUIC have this key; use stack = "quic", or remove this key',
 }
 """Keys that only QUIC stacks have, with messages for the other stacks."""
 
@@ -126,7 +126,7 @@ def find_unsupported_modern_keys(
 ) -> Iterator[InitErrorDetails]:
     """Find keys that a modern stack does not support; ``values`` has the format of a preset."""
     if values["kernel"] is not None and not has_kernel(stack):
-        message = f"{stack} follows RFCs instead of a release of Linux; leave this key out"
+        message = f"{stack} follows RFCs instead of a release of Linux; remove this key"
         yield make_error_at(message, "kernel")
     if is_quic(stack):
         yield from _find_unsupported_quic_keys(stack, values)
@@ -148,7 +148,7 @@ def find_unsupported_modern_keys(
         message = f'{stack} halves its window for each idle RTO; use "rto" or "never"'
         yield make_error_at(message, "idle_restart")
     if values["ecn"] and (reason := MODERN_STACKS[stack].why_no_ecn):
-        message = f'{reason}; leave it out, or use stack = "linux-cubic" or "dctcp"'
+        message = f'{reason}; remove this key, or use stack = "linux-cubic" or "dctcp"'
         yield make_error_at(message, "ecn")
 
 
@@ -158,7 +158,7 @@ def _find_unsupported_quic_keys(
     preset = QUIC_PRESETS[stack]
     for key in (*UNUSED_BY_QUIC, *CLASSIC_ONLY):
         if values[key] != preset[key]:
-            message = f"{stack} is a stack of QUIC, which has no such rule; leave the key out"
+            message = f"{stack} is a stack of QUIC, which does not have this rule; remove this key"
             yield make_error_at(message, key)
     if values["handshake"] in ("tcp", "tls12"):
         message = (

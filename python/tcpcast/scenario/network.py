@@ -338,8 +338,7 @@ class Network(Table):
             high = units.format_packets(red.max_threshold_pkts)
             yield (
                 ("queue", "max_threshold"),
-                f"{high} is not above min_threshold, {low}; use a larger threshold, or leave "
-                "it out",
+                f"{high} is not above min_threshold, {low}; use a larger threshold, or remove it",
             )
         quantum = link.queue.quantum if isinstance(link.queue, FairQueue) else None
         if quantum is not None and quantum < self.packet:

@@ -187,7 +187,7 @@ def sort_objects(objects: Sequence[PageObject]) -> list[tuple[PageObject, int | 
     first = objects[0].name
     parents = {item.name: item.parent if item.parent is not None else first for item in objects[1:]}
     if objects[0].parent is not None:
-        raise UnitError(f"{units.quote(first)} is the document; leave its parent out")
+        raise UnitError(f"{units.quote(first)} is the document; remove its parent")
     for name, parent in parents.items():
         if parent not in by_name:
             near = did_you_mean_text(parent, by_name)

@@ -265,22 +265,22 @@ class FairQueue(Table):
 
     def _find_errors(self) -> Errors:
         if self.quantum is not None and self.scheduler != "drr":
-            message = 'requires scheduler = "drr"; use this scheduler, or leave quantum out'
+            message = 'requires scheduler = "drr"; use this scheduler, or remove quantum'
             yield make_error_at(message, "quantum")
         if self.quantum is not None and self.quantum > MAX_QUANTUM:
             message = f'is too large; use at most "{units.format_bytes(MAX_QUANTUM)}"'
             yield make_error_at(message, "quantum")
         if self.drop != "arriving" and self.buffers == "individual":
             message = (
-                "is for a shared buffer: with per-flow buffers the arriving packet is "
-                'dropped; use buffers = "shared", or leave drop out'
+                'requires buffers = "shared", because per-flow buffers drop the arriving packet; '
+                "remove drop"
             )
             yield make_error_at(message, "drop")
         if self.ties not in (None, "latest") and self.drop == "arriving":
             message = (
                 "selects one of several equally long queues, but this drop policy does not "
-                'need the longest queue; use drop = "longest" or "longest-head", or leave '
-                "ties out"
+                'need the longest queue; use drop = "longest" or "longest-head", or remove '
+                "ties"
             )
             yield make_error_at(message, "ties")
 

@@ -44,7 +44,7 @@ def _read_remark(value: object) -> Remark:
         return value
     table = {"kind": value} if isinstance(value, str) else value
     if not isinstance(table, Mapping):
-        raise UnitError(f"{units.quote(value)} is not a change of the ECN field; use {_EXAMPLE}")
+        raise UnitError(f"{units.quote(value)} does not change the ECN field; use {_EXAMPLE}")
     changes = {str(key): new for key, new in table.items() if key not in ("kind", "share")}
     share = units.parse_ratio(table["share"]) if "share" in table else 1.0
     if not share > 0:
@@ -62,7 +62,7 @@ def _read_remark(value: object) -> Remark:
     if kind == "bleach":
         changes = dict.fromkeys(CODEPOINTS, "not-ect")
     elif kind is not None:
-        raise UnitError(f"{units.quote(kind)} is not a change of the ECN field; use {_EXAMPLE}")
+        raise UnitError(f"{units.quote(kind)} does not change the ECN field; use {_EXAMPLE}")
     if not changes:
         raise UnitError(f"changes nothing; use {_EXAMPLE}")
     first, second, third, fourth = (changes.get(name, name) for name in CODEPOINTS)

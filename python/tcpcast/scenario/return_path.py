@@ -44,8 +44,8 @@ class ReturnLink(Table):
     def _find_errors(self) -> Errors:
         if math.isinf(self.rate):
             message = (
-                'with an unlimited rate, no ack waits in a queue; use rate = "1mbit", or leave '
-                "out the table [network.return]"
+                'with an unlimited rate, no ack waits in a queue; use rate = "1mbit", or remove '
+                "the table [network.return]"
             )
             yield make_error_at(message, "rate")
         if isinstance(self.queue, Red | FairQueue):

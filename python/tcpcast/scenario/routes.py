@@ -138,11 +138,11 @@ def _find_keys_without_links(scenario: Scenario) -> Errors:
     for index, entry in enumerate(scenario.classes):
         for key in ("route", "back", "site", "delay", "back_delay", "host", "dscp", "sends"):
             if getattr(entry, key) is not None:
-                message = "requires [link.NAME] tables; add them, or leave this key out"
+                message = "requires [link.NAME] tables; add them, or remove this key"
                 yield make_error_at(message, "class", index, key)
     for name in scenario.sites:
         yield make_error_at(
-            "a site requires [link.NAME] tables; add them, or leave the site out", "site", name
+            "a site requires [link.NAME] tables; add them, or remove the site", "site", name
         )
 
 
@@ -237,7 +237,9 @@ def _find_short_form_keys(scenario: Scenario) -> Errors:
     for name, field in type(network).model_fields.items():
         key = field.alias or name
         if key not in NETWORK_KEYS and name in network.model_fields_set:
-            message = "does not apply with [link.NAME] tables; set this on a link, or leave it out"
+            message = (
+                "does not apply with [link.NAME] tables; set this on a link, or remove this key"
+            )
             yield make_error_at(message, "network", key)
     if scenario.cross:
         message = 'requires [network.bottleneck]; use a class with traffic.kind = "messages"'
@@ -250,7 +252,9 @@ def _find_short_form_keys(scenario: Scenario) -> Errors:
 def _find_errors_of_routes(scenario: Scenario, entry: UserClass) -> Errors:
     links = scenario.links
     if entry.sends is not None and isinstance(entry.traffic, Requests | Ping | Stream | Pages):
-        message = f"does not apply to {entry.traffic.kind}, in which both ends send; leave it out"
+        message = (
+            f"does not apply to {entry.traffic.kind}, in which both ends send; remove this key"
+        )
         yield make_error_at(message, "sends")
     if entry.site is not None and entry.site not in scenario.sites:
         yield make_error_at(_unknown_text("site", entry.site, scenario.sites), "site")
@@ -279,7 +283,7 @@ def _find_unused_tables(scenario: Scenario) -> Errors:
             message = _unknown_text("site", link.each, [SENDER, *sites])
             yield make_error_at(message, "link", name, "each")
         if name not in used:
-            message = "no class uses this link; add it to a route, or leave the table out"
+            message = "no class uses this link; add it to a route, or remove the table"
             yield make_error_at(message, "link", name)
         for time in link.at:
             if units.parse_duration(time) >= end:

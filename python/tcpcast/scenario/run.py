@@ -216,12 +216,12 @@ class Run(Table):
         if get_validation_context(info).ends_by_itself:
             ends = "traffic.count sets the number of isolated transfers"
             errors = [
-                make_error_at(f"{ends}; leave run.{name} out, or add traffic.arrivals", name)
+                make_error_at(f"{ends}; remove run.{name}, or add traffic.arrivals", name)
                 for name in ("transfers", "duration")
                 if getattr(self, name) is not None
             ]
             if self.warmup_s != 0:
-                message = "isolated transfers have no warm-up; leave this key out"
+                message = "isolated transfers have no warm-up; remove this key"
                 errors.append(make_error_at(message, "warmup"))
             if errors:
                 raise make_validation_error(errors)

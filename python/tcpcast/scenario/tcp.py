@@ -167,7 +167,8 @@ class SocketBuffers(Table):
     def _find_errors(self) -> Errors:
         if self.receive < _MIN_RECEIVE_BYTES:
             least = units.format_bytes(_MIN_RECEIVE_BYTES)
-            yield make_error_at(f'must be at least "{least}", as in Linux', "receive")
+            text = f'must be at least "{least}", the minimum of Linux; use "32MiB", for example'
+            yield make_error_at(text, "receive")
 
 
 _TIMES = ("ack_timeout", "min_rto", "max_rto", "rto_granularity")
@@ -445,18 +446,18 @@ class Tcp(Table):
             of_preset = STACKS[self.stack].get("rules", {}).get("limited_transmit_on", "each")
             if not self.limited_transmit and self.rules.limited_transmit_on != of_preset:
                 message = (
-                    "requires tcp.limited_transmit = true; set this key also, or leave "
-                    "limited_transmit_on out"
+                    "requires tcp.limited_transmit = true; set this key also, or remove "
+                    "limited_transmit_on"
                 )
                 yield make_error_at(message, "rules", "limited_transmit_on")
         if self.certificate is not None and self.handshake not in ("tls13", "tls12"):
-            message = 'requires handshake = "tls13" or "tls12"; leave one of the two keys out'
+            message = 'requires handshake = "tls13" or "tls12"; remove one of the two keys'
             yield make_error_at(message, "certificate")
         if self.is_modern and self.fast_open and self.handshake in (None, "none"):
             message = 'requires connections with a SYN; set tcp.handshake = "tcp" or "tls13"'
             yield make_error_at(message, "fast_open")
         if self.fast_open and self.ecn == "accurate":
-            message = 'does not support tcp.ecn = "accurate"; use ecn = true, or leave this key out'
+            message = 'does not support tcp.ecn = "accurate"; use ecn = true, or remove this key'
             yield make_error_at(message, "fast_open")
         if not self.is_quic:
             for key, message in QUIC_ONLY.items():
@@ -464,15 +465,15 @@ class Tcp(Table):
                     yield make_error_at(message, key)
         if self.stack == MAX_PLUS:
             message = (
-                f"{MAX_PLUS} has instantaneous loss feedback and one ack per packet; leave this "
-                "key out"
+                f"{MAX_PLUS} has instantaneous loss feedback and one ack per packet; remove this "
+                "key"
             )
             for key in _KEYS_UNUSED_BY_MAX_PLUS:
                 if getattr(self, key) != RFC_DEFAULTS[key]:
                     yield make_error_at(message, key)
         for key, stack in KEYS_OF_ONE_STACK.items():
             if getattr(self, key) is not None and self.stack != stack:
-                message = f'belongs to stack = "{stack}"; use this stack, or leave the key out'
+                message = f'belongs to stack = "{stack}"; use this stack, or remove this key'
                 yield make_error_at(message, key)
         if self.is_modern:
             fields = {field.alias or name: name for name, field in type(self).model_fields.items()}
@@ -487,7 +488,7 @@ class Tcp(Table):
                 ),
             )
         else:
-            instead = 'use stack = "linux-reno", or leave this key out'
+            instead = 'use stack = "linux-reno", or remove this key'
             absent = (key for key in MODERN_ONLY_OPTIONS if getattr(self, key) is not None)
             yield from (
                 make_error_at(f"{self.stack} does not support this key; {instead}", key)
@@ -618,7 +619,7 @@ class Tcp(Table):
 
     @property
     def max_send_memory_bytes(self) -> int:
-        """Third value of ``tcp_wmem``, which limits an application that writes in chunks."""
+        """Third value of ``tcp_wmem``, which limits an application that writes in blocks."""
         if isinstance(self.socket_buffers, SocketBuffers):
             return self.socket_buffers.send
         return _DEFAULT_WMEM

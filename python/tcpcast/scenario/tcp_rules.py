@@ -189,7 +189,7 @@ def find_inapplicable_rules(
 ) -> Iterator[InitErrorDetails]:
     """Find rules that do not apply to a stack."""
     if stack != MAX_PLUS and rules.max_plus is not None:
-        message = f'requires stack = "{MAX_PLUS}"; use this stack, or leave max_plus out'
+        message = f'requires stack = "{MAX_PLUS}"; use this stack, or remove max_plus'
         yield make_error_at(message, "rules", "max_plus")
     for key in rules.changed_keys():
         if is_modern:
@@ -198,6 +198,6 @@ def find_inapplicable_rules(
             yield make_error_at(message, "rules", key)
         elif stack == MAX_PLUS:
             message = (
-                f"{MAX_PLUS} has instantaneous loss feedback and no such rule; leave this key out"
+                f"{MAX_PLUS} has instantaneous loss feedback and no such rule; remove this key"
             )
             yield make_error_at(message, "rules", key)

@@ -210,14 +210,14 @@ class Reading(Table):
 
 
 class Writing(Table):
-    """An application that writes chunks to its socket, with gaps between them."""
+    """An application that writes blocks to its socket, with gaps between them."""
 
     size: BytesDistribution = Field(
-        examples=["100KB"], description="bytes of a chunk: a size or a distribution"
+        examples=["100KB"], description="bytes of a block: a size or a distribution"
     )
     gap: TimeDistribution = Field(
         examples=["50ms"],
-        description="time from the write of a whole chunk to the next write: one time or a "
+        description="time from the write of a whole block to the next write: one time or a "
         "distribution",
     )
     after: Duration = Field(
@@ -242,7 +242,7 @@ _READS_FIELD: Any = Field(
     description="how fast the receiving application reads: a rate, or a table with the size of a "
     "read and the pause after it; by default it reads at once",
 )
-_NO_WRITES = {"writes": 'requires kind = "bulk"; use kind = "bulk", or leave this key out'}
+_NO_WRITES = {"writes": 'requires kind = "bulk"; use kind = "bulk", or remove this key'}
 
 
 class OnOff(Table):
@@ -253,7 +253,7 @@ class OnOff(Table):
     """
 
     elsewhere: ClassVar[Mapping[str, str]] = {
-        "arrivals": 'requires kind = "transfers"; use kind = "transfers", or leave this key out',
+        "arrivals": 'requires kind = "transfers"; use kind = "transfers", or remove this key',
         "count": 'requires kind = "transfers"; use kind = "transfers", or replace count by '
         "run.transfers",
         **_NO_WRITES,
@@ -325,7 +325,7 @@ class OnOff(Table):
             if self.correlation and distribution.is_constant():
                 message = (
                     f"{name} is constant, so sizes and OFF times cannot be correlated; "
-                    "leave correlation out"
+                    "remove correlation"
                 )
                 yield make_error_at(message, "correlation")
 
@@ -372,7 +372,7 @@ class Bulk(Table):
     writes: Writing | None = Field(
         default=None,
         examples=[{"size": "100KB", "gap": "50ms"}],
-        description="table with the chunks that the sending application writes; by default it "
+        description="table with the blocks that the sending application writes; by default it "
         "always has data",
     )
 
@@ -682,7 +682,7 @@ class Stream(_Flows):
         if sorted({*self.rates}) != self.rates:
             yield make_error_at("rates must increase; begin with the lowest", "ladder")
         if self.ladder is None and self.control is not None:
-            yield make_error_at("requires ladder; leave it out", "control")
+            yield make_error_at("requires ladder; remove this key", "control")
         least = max(self.start_buffer, self.segment)
         if self.max_buffer < least:
             message = (
@@ -773,7 +773,7 @@ class Pages(Table):
         for host in self.host_rtt:
             if host not in self.hosts:
                 near = did_you_mean_text(host, self.hosts)
-                message = f"the page has no host {units.quote(host)}{near}; leave it out"
+                message = f"the page has no host {units.quote(host)}{near}; remove this key"
                 yield make_error_at(message, "host_rtt")
 
 

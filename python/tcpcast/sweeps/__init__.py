@@ -156,8 +156,8 @@ def _check_workers(processes: int | None, dask: str | None, executor: Executor |
         raise TcpcastError("processes, dask and executor are mutually exclusive; use one")
     if processes is not None and (type(processes) is not int or processes < 1):
         raise DomainError(
-            f"processes: {processes!r} is not a number of processes; use 1 or more, or leave it "
-            "out for one per core"
+            f"processes: {processes!r} is not a number of processes; use 1 or more, or remove "
+            "it for one per core"
         )
 
 

@@ -152,12 +152,12 @@ def _draw_latin_hypercube(
     ranges = [e for key, e in read.items() if isinstance(e, SweepRange) and key not in zipped]
     if not ranges:
         raise ScenarioError(
-            "sweep.latin: no key is a range; use a range for at least one key, or leave latin out"
+            "sweep.latin: no key is a range; use a range for at least one key, or remove latin"
         )
     for entry in ranges:
         if entry.points is not None:
             raise ScenarioError(
-                f"sweep.{entry.key}: latin = {latin} sets the number of values; leave out the "
+                f"sweep.{entry.key}: latin = {latin} sets the number of values; remove the "
                 f"{entry.points} at the end of the range"
             )
     random = np.random.default_rng([seed, _LATIN_STREAM])
@@ -213,7 +213,7 @@ def check_swept_keys(base: Scenario, grid: SweepGrid) -> None:
     for axis in grid.axes:
         if axis.key == "sweep" or axis.key.startswith("sweep."):
             raise ScenarioError(
-                f"sweep.{axis.key}: a sweep cannot vary the table [sweep]; leave this key out"
+                f"sweep.{axis.key}: a sweep cannot vary the table [sweep]; remove this key"
             )
         for value in evenly_spaced_values(axis, MAX_VALIDATED_VALUES):
             # Keep only errors that occur with all values of the other keys; the rows of the cells

@@ -75,7 +75,7 @@ pub struct WifiTransmitter {
     frames: u32,
     /// Time of the frames of the preceding aggregate.
     preceding: Nanos,
-    /// Frames to be repeated at the begin of the next aggregate, and their time.
+    /// Frames to be repeated at the beginning of the next aggregate, and their time.
     repeated: (u32, Nanos),
     /// Backoff before the next aggregate.
     backoff: Nanos,

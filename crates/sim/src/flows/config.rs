@@ -397,14 +397,14 @@ impl FlowTraffic {
 #[serde(rename_all = "kebab-case")]
 #[expect(clippy::large_enum_variant, reason = "there is one per class")]
 pub enum FlowTcp {
-    /// TCP of today, whose sequence numbers count bytes.
+    /// Modern TCP, whose sequence numbers count bytes.
     Modern(ModernTcpConfig),
-    /// TCP of papers, whose sequence numbers count packets: one end sends files.
+    /// Classic TCP, whose sequence numbers count packets: one end sends files.
     Packets(TcpConfig),
 }
 
 impl FlowTcp {
-    /// TCP of today; `None` for TCP of papers.
+    /// Modern TCP; `None` for classic TCP.
     #[must_use]
     pub fn modern(&self) -> Option<&ModernTcpConfig> {
         match self {

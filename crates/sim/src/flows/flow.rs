@@ -231,7 +231,7 @@ impl FlowClass {
         [SERVER, CLIENT].map(|end| if self.reads_in_steps(end) { 0 } else { NOT_WANTED })
     }
 
-    /// TCP of today of the server; `None` for TCP of papers.
+    /// Modern TCP of the server; `None` for classic TCP.
     fn modern_tcp(&self) -> Option<&ModernTcpConfig> {
         match self.tcp(SERVER)? {
             EndTcp::Modern(tcp) => Some(tcp),

@@ -327,7 +327,7 @@ fn rich_traffics() -> impl Strategy<Value = FlowTraffic> {
     ]
 }
 
-/// TCP of papers, whose ends send files in one direction.
+/// Classic TCP, whose ends send files in one direction.
 fn paper_tcp() -> impl Strategy<Value = TcpConfig> {
     let newreno = TcpConfig { receiver_window: 40, ..TcpConfig::default() };
     let fractional = TcpConfig {

@@ -129,7 +129,7 @@ cells! {
     Latency = "latency_ns",
     /// Streams that began to play.
     Startups = "startups",
-    /// Times from their start to the begin of playing.
+    /// Times from their start to the beginning of playing.
     Startup = "startup_ns",
     /// Times at which the buffer of a playing stream became empty.
     Stalls = "stalls",

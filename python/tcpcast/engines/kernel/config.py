@@ -351,7 +351,7 @@ def _find_unsupported_traffic(scenario: Scenario, group: Population) -> Iterator
         if several:
             yield NotApplicable(
                 f"{several[0].key}: in the kernel engine, one host sends all arriving transfers of "
-                "a class, so they share this link; use traffic of kind on-off, or leave out its "
+                "a class, so they share this link; use traffic of kind on-off, or remove its "
                 "rate and loss"
             )
     if isinstance(traffic, Stream) and traffic.ladder is not None:
@@ -360,7 +360,7 @@ def _find_unsupported_traffic(scenario: Scenario, group: Population) -> Iterator
         )
     if isinstance(traffic, Messages) and traffic.ecn is not None:
         yield NotApplicable(
-            f"{where}.traffic.ecn: the kernel engine sends messages without ECN; leave this key out"
+            f"{where}.traffic.ecn: the kernel engine sends messages without ECN; remove this key"
         )
     if isinstance(traffic, Messages) and (
         traffic.size.share_above(MAX_PACKET_BYTES) > 0

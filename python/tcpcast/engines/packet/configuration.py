@@ -413,7 +413,7 @@ def _tcp_config(group: Population) -> Config | None:
 
 
 def packet_tcp_config(tcp: Tcp) -> Config:
-    """Return TCP of papers, whose sequence numbers count packets."""
+    """Return classic TCP, whose sequence numbers count packets."""
     rules = tcp.rules
     sends = LIMITED_TRANSMIT_CONFIG[rules.limited_transmit_on] if tcp.limited_transmit else "off"
     return {

@@ -70,7 +70,7 @@ def make_interval_notes(
         listed.append(
             Note(
                 "loss_event_ratio_cumulative is omitted, because a replication has more than "
-                "4,194,304 loss indications; use more replications, and shorter ones",
+                "4,194,304 loss indications; use more but shorter replications",
                 ("loss_event_ratio_cumulative",),
                 kind="withheld",
             )

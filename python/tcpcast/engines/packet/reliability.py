@@ -34,7 +34,7 @@ from tcpcast.statistics import MIN_EVENTS, MIN_UNITS, find_correlated_metrics
 from tcpcast.units import format_duration
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -547,16 +547,16 @@ def _steady_interval(estimate: Estimate) -> tuple[float, float] | None:
 def _short_run_warnings_by_metric(
     scenario: Scenario, estimate: Estimate, *, correlated: bool
 ) -> Iterator[str]:
-    reasons = []
     if estimate.has_few_events and estimate.value != 0.0:
-        reasons.append(f"the value is based on fewer than {MIN_EVENTS} events")
+        few = f"the value is based on fewer than {MIN_EVENTS} events"
+        yield f"{few}; {_more_events_advice(scenario)}"
     if correlated:
-        reasons.append("the run is too short: successive batches are correlated")
+        why = "successive batches are correlated"
+        yield _correlation_reason(scenario, why, _more_events_advice)
     skewed = estimate.units >= MIN_UNITS and abs(estimate.skewness_term) > MAX_SKEW_CORRECTION
     if skewed and _steady_interval(estimate) is None:  # this interval covers further such batches
-        reasons.append("the run is too short: one batch dominates the mean")
-    for reason in reasons:
-        yield f"{reason}; {_more_events_advice(scenario)}"
+        dominated = "the run is too short: one batch dominates the mean"
+        yield f"{dominated}; {_more_events_advice(scenario)}"
 
 
 def _short_run_warnings(
@@ -795,7 +795,7 @@ def _find_drifting_or_correlated(
     if scenario.has_changes:
         return {}
     few = f"it contains fewer than {MIN_INDEPENDENT_UNITS} statistically independent periods"
-    correlated = f"the run is too short: {few}; {_longer_run_advice(scenario)}"
+    correlated = _correlation_reason(scenario, few, _longer_run_advice)
     slow = {
         name: correlated
         for name in find_correlated_metrics(estimates)
@@ -811,6 +811,19 @@ def _has_few_independent_units(estimate: Estimate | None) -> bool:
         count_independent_units(estimate.pseudo_values, estimate.replications)
         < MIN_INDEPENDENT_UNITS
     )
+
+
+def _correlation_reason(scenario: Scenario, why: str, advise: Callable[[Scenario], str]) -> str:
+    """Return why values of successive batches are correlated, and what to do.
+
+    With ``run.rtt_spread``, all batches of a replication have the same round-trip time, so that
+    only further replications help.
+    """
+    run = scenario.run
+    if not run.rtt_spread or run.replications == 1:
+        return f"the run is too short: {why}; {advise(scenario)}"
+    more = assignment_of("run.replications", RUN_LENGTH_FACTOR * run.replications)
+    return f"too few replications: each has another RTT (run.rtt_spread); use {more}"
 
 
 def _drift_reason(scenario: Scenario) -> str:
