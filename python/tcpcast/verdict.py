@@ -331,11 +331,12 @@ def limit_of_answer(answer: Answer, scenario: Scenario) -> str:
     stepped_bps = scenario.senders * group.application_bps
     if values.get("goodput_bps", 0.0) >= MIN_LIMITED_SHARE * stepped_bps:
         return "reader" if group.stepped_key == "traffic.reads" else "application"
-    buffers = tcp.max_window_bytes / scenario.payload_bytes
-    window = scenario.senders * min(tcp.receiver_window, buffers)
+    send, receive = (size / scenario.payload_bytes for size in tcp.max_window_bytes)
+    receive = min(receive, tcp.receiver_window)
+    window = scenario.senders * min(send, receive)
     rtt = max(values.get("rtt_mean_s", 0.0), scenario.rtt_s)
     if values["send_rate_pps"] * rtt >= MIN_LIMITED_SHARE * window:
-        return "window"
+        return "send_buffer" if send < receive else "window"
     loss = scenario.bottleneck.loss
     if not (loss and loss.mean_ratio()) and values.get("queue_loss_ratio", 0.0) > 0:
         return "shallow buffer"

@@ -105,8 +105,9 @@ def test_window_is_limited_to_one_gibibyte() -> None:
     assert "1 GiB" not in path_requirement_texts(sizing(rate="40gbit", flows=1))[0]
 
 
-def test_defaults_allow_half_of_the_smaller_buffer_per_round_trip() -> None:
-    assert sizing().default_rate_bps == pytest.approx(16 * 8 * 2_097_152 / 0.138)
+def test_defaults_allow_the_send_buffer_per_round_trip() -> None:
+    """Regression: half of it, although a simulation with these buffers was twice as fast."""
+    assert sizing().default_rate_bps == pytest.approx(16 * 8 * 4_194_304 / 0.138)
     link = 20e6 * 1448 / 1500
     assert sizing(rate="20mbit", rtt="60ms", flows=1).default_rate_bps == pytest.approx(link)
 
@@ -138,7 +139,7 @@ def test_number_of_flows_respects_the_windows_of_the_scenario() -> None:
     buffers = lossy.with_changes({"tcp.socket_buffers": {"send": "40KB", "receive": "64KB"}})
     limited = compute_path_requirements(buffers)
     assert limited is not None
-    assert limited.allowed_window_bytes == buffers.populations[0].tcp.max_window_bytes == 40_000
+    assert limited.allowed_window_bytes == buffers.populations[0].tcp.max_window_bytes[0] == 40_000
     # Of a tenth of the link's rate, four packets are the cause here, not loss.
     assert lossy_buffer_text(wide, lossy, 540e3) is not None
     assert lossy_buffer_text(small, lossy, 540e3) is None

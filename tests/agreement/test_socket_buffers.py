@@ -23,21 +23,22 @@ def make_scenario(buffers: Any, **tcp: Any) -> Scenario:
 
 
 @pytest.mark.parametrize(
-    ("buffers", "window_bytes"),
+    ("buffers", "window_bytes", "limit"),
     [
-        ("linux-5.15", 3 * 2**20),
-        ("linux-6.18", 4.18e6),  # tcp_wmem
-        ({"send": "64MiB", "receive": "8MiB"}, 5 * 2**20),
-        ({"send": "1MiB", "receive": "8MiB"}, 1.0426e6),
+        ("linux-5.15", 3 * 2**20, "window"),
+        ("linux-6.18", 4.18e6, "send_buffer"),  # tcp_wmem
+        ({"send": "64MiB", "receive": "8MiB"}, 5 * 2**20, "window"),
+        ({"send": "1MiB", "receive": "8MiB"}, 1.0426e6, "send_buffer"),
     ],
 )
-def test_maximum_limits_the_rate(buffers: Any, window_bytes: float) -> None:
+def test_maximum_limits_the_rate(buffers: Any, window_bytes: float, limit: str) -> None:
     scenario = make_scenario(buffers)
-    (answer,) = tcpcast.run(scenario, ["packet"])
+    answer, formula = tcpcast.run(scenario, ["packet", "cubic-response"])
+    assert formula["goodput_bps"] == pytest.approx(answer["goodput_bps"], rel=0.03)
     rate = answer.metrics["goodput_bps"]
     assert rate.value == pytest.approx(8 * window_bytes / RTT_S, rel=0.02)
     assert rate.low is not None
-    assert limit_of_answer(answer, scenario) == "window"
+    assert limit_of_answer(answer, scenario) == limit
 
 
 def test_unlimited_buffers_are_the_default() -> None:

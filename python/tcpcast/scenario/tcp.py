@@ -176,6 +176,10 @@ _TIMES = ("ack_timeout", "min_rto", "max_rto", "rto_granularity")
 
 _BUFFER_DEFAULTS = ("unlimited", "kernel", "linux-5.15", "linux-6.18")
 _DEFAULT_WMEM = 4 * 2**20
+MAX_WINDOW_BYTES = 65_535 << 14
+"""Largest TCP window: a field of 16 bits, shifted by at most 14 (RFC 7323, section 2.3). A socket
+buffer for it fits in the signed 32 bits of the Linux keys."""
+
 _MIN_RECEIVE_BYTES = 2304
 """``SOCK_MIN_RCVBUF``; a window that never opens would stop the connection."""
 
@@ -604,10 +608,14 @@ class Tcp(Table):
         return self.pacing if isinstance(self.pacing, float) else math.inf
 
     @property
-    def max_window_bytes(self) -> float:
-        """Largest window in bytes that the socket buffers allow; inf for unlimited buffers."""
+    def max_window_bytes(self) -> tuple[float, float]:
+        """Largest windows in bytes that the send buffer and the receive buffer allow.
+
+        Unlimited buffers allow the largest window of TCP, or an infinite one of other protocols.
+        """
         if self.socket_buffers is None or self.socket_buffers == "unlimited":
-            return math.inf
+            is_tcp = self.is_modern and not self.is_quic
+            return math.inf, MAX_WINDOW_BYTES if is_tcp else math.inf
         kernel = self.kernel or NEWEST_MEASURED_KERNEL
         if isinstance(self.socket_buffers, SocketBuffers):
             send, receive = self.socket_buffers.send, self.socket_buffers.receive
@@ -615,7 +623,7 @@ class Tcp(Table):
             if self.socket_buffers != "kernel":
                 kernel = self.socket_buffers.removeprefix("linux-")
             send, receive = _DEFAULT_WMEM, RECEIVE_BUFFERS[kernel][0]
-        return min(send, receive * RECEIVE_BUFFERS[kernel][1])
+        return send, receive * RECEIVE_BUFFERS[kernel][1]
 
     @property
     def max_send_memory_bytes(self) -> int:

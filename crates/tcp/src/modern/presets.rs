@@ -12,6 +12,9 @@ use serde::de::value::{self, StrDeserializer};
 use std::num::NonZeroU16;
 use tcpcast_link::time::{MILLISECOND, SECOND};
 
+/// Largest window that TCP can advertise: 16 bits, shifted by at most 14 (RFC 7323, section 2.3).
+const MAX_WINDOW_BYTES: u64 = 65_535 << 14;
+
 /// One row per preset: its name in scenarios and its rules.
 macro_rules! presets {
     ($($(#[$doc:meta])+ $preset:ident $name:literal $stack:expr,)+) => {
@@ -130,7 +133,7 @@ const LINUX: Stack = Stack {
         sack_compression: true,
         extends_reported: true,
         reading: ApplicationReading::EachPacket,
-        buffer: 1 << 40,
+        buffer: MAX_WINDOW_BYTES,
         memory: None,
         window_growth: WINDOW_GROWTH,
     },
@@ -176,7 +179,7 @@ const RFC_SACK: Stack = Stack {
         sack_compression: false,
         extends_reported: false,
         reading: ApplicationReading::EachPacket,
-        buffer: 1 << 40,
+        buffer: MAX_WINDOW_BYTES,
         memory: None,
         window_growth: 0,
     },

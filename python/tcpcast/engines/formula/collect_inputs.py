@@ -97,6 +97,10 @@ def collect_path_inputs(
     # Measured values already include the effects of links.
     limit = path if measured is None and path.has_rate else None
     of_window = "tcp.receiver_window" + (": unlimited" if math.isinf(window) else "")
+    largest = min(tcp.max_window_bytes) / scenario.payload_bytes
+    # Stated only where it matters, because almost all links are filled by smaller windows.
+    if limit is not None and largest < min(window, limit.capacity_pps * group.rtt_s / group.count):
+        window, of_window = largest, "largest window of TCP or of tcp.socket_buffers"
     steps += [
         make_step("b", tcp.packets_per_growth, "packet", packets_per_ack_source_text(tcp)),
         make_step("W_max", window, "packet", of_window),

@@ -13,6 +13,7 @@ from tcpcast.models.cubic import CUBIC_BETA, cubic_response
 from tcpcast.models.domain import is_in_domain
 from tcpcast.models.pftk import LINUX_MIN_RTO_MINUS_RTT_S, path_domain_values
 from tcpcast.models.short import ShortTransfer, lossless_latency_s
+from tcpcast.scenario.tcp import MAX_WINDOW_BYTES
 
 if TYPE_CHECKING:
     from tcpcast.scenario import Scenario
@@ -30,11 +31,8 @@ BUFFER_BYTES_PER_WINDOW_BYTE = 2
 """Bytes of socket buffer per byte of window. The payload's share of the receive buffer is half by
 default, and up to 5/8 as measured on packets of 1500 bytes (``scaling_ratio``, since Linux 6.6;
 before, ``tcp_adv_win_scale`` = 1 gave half). The send buffer grows to twice the window, to hold
-lost and new data during a recovery (``tcp_sndbuf_expand``)."""
-
-MAX_WINDOW_BYTES = 65_535 << 14
-"""Largest TCP window: a field of 16 bits, shifted by at most 14 (RFC 7323, section 2.3). A socket
-buffer for it fits in the signed 32 bits of the Linux keys."""
+lost and new data during a recovery (``tcp_sndbuf_expand``); up to its maximum, all of it can be in
+flight."""
 
 RENO_DECREASE = 0.5
 """Window of Reno after a loss, relative to before. BBR has up to two BDP in flight."""
@@ -120,12 +118,9 @@ def compute_path_requirements(scenario: Scenario) -> PathRequirements | None:
     full_window = max(1, math.ceil(pipe / flows / kept - ROUNDING_TOLERANCE))
     payload = scenario.payload_bytes
     buffer = BUFFER_BYTES_PER_WINDOW_BYTE * min(full_window * payload, MAX_WINDOW_BYTES)
-    limits = (group.tcp.receiver_window * payload, group.tcp.max_window_bytes, MAX_WINDOW_BYTES)
+    limits = (group.tcp.receiver_window * payload, *group.tcp.max_window_bytes, MAX_WINDOW_BYTES)
     allowed_window = int(min(limits))
     min_flows = _min_flows_by_window(pipe * payload, allowed_window)
-    allowed = (
-        DEFAULT_TCP_WMEM[-1] / BUFFER_BYTES_PER_WINDOW_BYTE
-    )  # less than any default of tcp_rmem
     link_bps = rate_bps * 8 * payload / packet_bits
     loss = scenario.path(group).loss
     cubic_flows: int | None = min_flows
@@ -153,7 +148,8 @@ def compute_path_requirements(scenario: Scenario) -> PathRequirements | None:
         socket_buffer_bytes=buffer,
         tcp_rmem=(*DEFAULT_TCP_RMEM[:2], max(DEFAULT_TCP_RMEM[-1], buffer)),
         tcp_wmem=(*DEFAULT_TCP_WMEM[:2], max(DEFAULT_TCP_WMEM[-1], buffer)),
-        default_rate_bps=min(link_bps, flows * 8 * allowed / rtt),
+        # The send buffer fills with the window. Every default of tcp_rmem allows more.
+        default_rate_bps=min(link_bps, flows * 8 * DEFAULT_TCP_WMEM[-1] / rtt),
         allowed_window_bytes=allowed_window,
         cubic_flows=cubic_flows,
         bbr_flows=min_flows if loss <= TOLERATED_LOSS_RATIO else None,
@@ -191,6 +187,8 @@ def path_requirement_texts(sizing: PathRequirements) -> list[str]:
     )
     rate = readable_units.rate_text(sizing.default_rate_bps)
     slow = f"; with the default tcp_wmem, the rate is at most about {rate}"
+    if sizing.window_bytes <= DEFAULT_TCP_WMEM[-1]:
+        slow = "; the default tcp_wmem fills the link, but not after a loss"
     if needed <= DEFAULT_TCP_WMEM[-1]:
         keys = "the defaults of tcp_rmem and tcp_wmem are large enough"
     elif needed <= OLD_MAX_RMEM_BYTES:
