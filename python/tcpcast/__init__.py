@@ -8,7 +8,7 @@ TYPE_CHECKING = False  # without importing typing, which is slow and delays Ctrl
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from os import PathLike
-    from typing import Any, NoReturn
+    from typing import Any
 
     from tcpcast.answer import Answer, Metric, Note, Status
     from tcpcast.captures import Capture, trace
@@ -164,7 +164,8 @@ def run(  # noqa: PLR0913 - options of the run, by keyword
     TcpcastError
         The value of ``feed`` is unknown.
     """
-    from tcpcast.engines import RunOptions, answer  # noqa: PLC0415 - as in __getattr__
+    from tcpcast.engines import REGISTRY, RunOptions, answer  # noqa: PLC0415 - as in __getattr__
+    from tcpcast.errors import NotApplicable  # noqa: PLC0415
     from tcpcast.report.answers import Answers  # noqa: PLC0415
     from tcpcast.scenario import Scenario, load  # noqa: PLC0415
 
@@ -178,15 +179,8 @@ def run(  # noqa: PLR0913 - options of the run, by keyword
     )
     answers = answer(resolved, engines, options, feed=feed)
     if not answers and engines is None:
-        _raise_not_applicable(resolved)
+        names = [name for name, entry in REGISTRY.items() if entry.runs_by_default]
+        refusals = answer(resolved, names)
+        why = "; ".join(f"{a.engine}: {a.not_applicable}" for a in refusals)
+        raise NotApplicable(f"no engine applies to this scenario. {why}")
     return Answers(answers, resolved)
-
-
-def _raise_not_applicable(scenario: Scenario) -> NoReturn:
-    """Raise NotApplicable with each engine's reason."""
-    from tcpcast.engines import REGISTRY, answer  # noqa: PLC0415
-    from tcpcast.errors import NotApplicable  # noqa: PLC0415
-
-    refusals = answer(scenario, [name for name, entry in REGISTRY.items() if entry.runs_by_default])
-    why = "; ".join(f"{a.engine}: {a.not_applicable}" for a in refusals)
-    raise NotApplicable(f"no engine applies to this scenario. {why}")

@@ -29,7 +29,7 @@ from tcpcast.metrics import METRICS, PERCENTILES, sort_metrics
 from tcpcast.statistics import estimate_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
     from tcpcast.answer import Answer
     from tcpcast.scenario import Scenario
@@ -143,7 +143,10 @@ def run_ab_test(
     rows = [answer.tables["by_replication"] for answer in answers]
     names = sort_metrics(name for name in rows[0] if name in rows[1] and name in METRICS)
     metrics = tuple(compare_metric(name, answers) for name in names)
-    main = metric or _main_metric(paired, names)
+    # If classes differ, their pages are what users wait for.
+    groups = paired[0].populations
+    pages = [group for group in groups if group.traffic.kind == "page"]
+    main = metric or main_metric(pages or groups) or names[0]
     chosen = next((each for each in metrics if each.name == main), None)
     if chosen is None:
         listed = ", ".join(names[:8])
@@ -168,13 +171,6 @@ def _run(
     if "by_replication" not in answer.tables:
         raise DomainError(f"{scenario.name}: {answer.notes[0] if answer.notes else answer.status}")
     return answer
-
-
-def _main_metric(scenarios: Sequence[Scenario], names: Sequence[str]) -> str:
-    """Return the main metric of the traffic of A, of pages if classes differ."""
-    groups = scenarios[0].populations
-    pages = [group for group in groups if group.traffic.kind == "page"]
-    return main_metric(pages or groups) or names[0]
 
 
 def compare_metric(name: str, answers: tuple[Answer, Answer]) -> PairedMetric:

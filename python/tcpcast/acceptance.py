@@ -260,10 +260,19 @@ def _cells(stack: str, other: str) -> Iterator[Cell]:
         0.0,
         0.25,
     )
+    changes = {f"{10 * step}s": {"rate": ("20mbit", "5mbit")[step % 2]} for step in range(1, 6)}
     yield Cell(
         "rate steps",
         "20, 5 Mbit/s",
-        _stepped(stack),
+        {
+            "link": {"down": {"rate": "20mbit", "buffer": "70pkt", "delay": "20ms", "at": changes}},
+            "traffic": {"kind": "bulk"},
+            "class": [
+                {"name": "a", "flows": 1, "route": ["down"], "delay": "0s", "back_delay": "20ms"}
+                | {"tcp": {"stack": stack}}
+            ],
+            "run": {"duration": "60s", "warmup": "0s", "seed": 1},
+        },
         lambda answer: _metric("goodput_bps")(answer) * 1500 / 1448 / 12.5e6,
         "of mean rate",
         "1",
@@ -284,19 +293,6 @@ def _cells(stack: str, other: str) -> Iterator[Cell]:
         0.7,
         1.0,
     )
-
-
-def _stepped(stack: str) -> dict[str, Any]:
-    changes = {f"{10 * step}s": {"rate": ("20mbit", "5mbit")[step % 2]} for step in range(1, 6)}
-    return {
-        "link": {"down": {"rate": "20mbit", "buffer": "70pkt", "delay": "20ms", "at": changes}},
-        "traffic": {"kind": "bulk"},
-        "class": [
-            {"name": "a", "flows": 1, "route": ["down"], "delay": "0s", "back_delay": "20ms"}
-            | {"tcp": {"stack": stack}}
-        ],
-        "run": {"duration": "60s", "warmup": "0s", "seed": 1},
-    }
 
 
 def accept(

@@ -132,7 +132,16 @@ def make_home_scenario(
     from tcpcast.scenario import Scenario  # noqa: PLC0415
     from tcpcast.scenario.changes import apply_changes  # noqa: PLC0415
 
-    _check_changes(changes, values)
+    # No key of both directions, which the options set, changes for one of them.
+    for changed in changes:
+        table, _, rest = changed.partition(".")
+        own = rest.split(".")[1:2]
+        if table == "link" and (own == ["queue"] or (own == ["buffer"] and values.get("buffer"))):
+            message = (
+                f"--{own[0]} sets it for both directions; remove this, or save the scenario "
+                "with --print-scenario and change it there"
+            )
+            raise ScenarioError(InputError(changed, message))
     rates = {name: _read("--" + name, units.parse_rate, values[name]) for name in (DOWN, UP)}
     delay = units.format_duration(_read("--rtt", units.parse_duration, values["rtt"]) / 2)
     queues = [name.strip() for name in values["queue"].split(",") if name.strip()]
@@ -164,19 +173,6 @@ def make_home_scenario(
             scenario.with_changes({f"link.{DOWN}.queue": queue})
     both = {f"link.*.{key}": value for key, value in typed.items()}
     return scenario.with_changes({**both, QUEUE_KEY: queues[0]}), queues
-
-
-def _check_changes(changes: Mapping[str, Any], values: Mapping[str, Any]) -> None:
-    """Check that no option sets the same key for both directions."""
-    for key in changes:
-        table, _, rest = key.partition(".")
-        own = rest.split(".")[1:2]
-        if table == "link" and (own == ["queue"] or (own == ["buffer"] and values.get("buffer"))):
-            message = (
-                f"--{own[0]} sets it for both directions; remove this, or save the scenario "
-                "with --print-scenario and change it there"
-            )
-            raise ScenarioError(InputError(key, message))
 
 
 def _read(option: str, read: Any, text: str) -> float:

@@ -160,7 +160,10 @@ def ask_path(
         and not (is_enough and packets * points_in_total <= 1.01 * MAX_QUICK_PKTS)
     ):
         scenario, packets, _ = _with_length(scenarios, changes or {}, quick=False)
-        refused, needs_packet = [_refuse_simulation(packets * points_in_total)], False
+        seconds = float(f"{packets * points_in_total / PACKETS_PER_SECOND:.1g}")
+        why = f"a simulation takes about {seconds:,.0f} s, and runs only with {name_of('--packet')}"
+        refused = [Answer("packet", status=Status.NOT_APPLICABLE, reason=why)]
+        needs_packet = False
     if needs_packet and "packet" not in chosen:
         chosen.append("packet")
     return PathQuestion(scenario, varied, chosen, refused, amount_bytes)
@@ -315,17 +318,6 @@ def _has_margin(formula: Answer) -> bool:
     limits = DOMAINS[formula.engine].limits if formula.engine in DOMAINS else {}
     named = {LOSS_RATIO, TIMEOUT_TIME_SHARE} & limits.keys()
     return all(2 * formula.domain.get(name, 0.0) <= limits[name] for name in named)
-
-
-def _refuse_simulation(packets: float) -> Answer:
-    """Return the answer of a simulation that would take too long to run unasked."""
-    seconds = float(f"{packets / PACKETS_PER_SECOND:.1g}")
-    return Answer(
-        "packet",
-        status=Status.NOT_APPLICABLE,
-        reason=f"a simulation takes about {seconds:,.0f} s, and runs only with "
-        f"{name_of('--packet')}",
-    )
 
 
 def _with_length(

@@ -160,7 +160,19 @@ class Paper(Generic[SampleSizes, Simulated]):
         if cell:
             report = self._report_of_cell(simulations, output, cell, lines)
         else:
-            report = self._whole_report(simulations, output, lines)
+            simulations.simulate()
+            sections, interrupted = self._compute_sections(simulations, output)
+            statements = claims.read(self.package, lines)
+            if statements and not interrupted:
+                sections.insert(0, claims.section(statements, sections))
+            preface = self.preface(simulations)
+            if lines == QUICK:
+                preface.append("This is the quick reproduction: fewer and shorter simulations.")
+            if self.unsettled in {lines, BOTH}:
+                preface.append(
+                    "A value outside its tolerance by less than its own interval is unsettled."
+                )
+            report = self._report_of_sections(sections, lines, preface, interrupted)
         report.known_differences = tuple(filter(may_differ, report.known_differences))
         try:
             if scenarios is not None and not report.interrupted:
@@ -175,21 +187,6 @@ class Paper(Generic[SampleSizes, Simulated]):
             if not cell:
                 page.write(report, output)
         return report
-
-    def _whole_report(self, simulations: Simulated, output: Path, lines: str) -> Report:
-        simulations.simulate()
-        sections, interrupted = self._compute_sections(simulations, output)
-        statements = claims.read(self.package, lines)
-        if statements and not interrupted:
-            sections.insert(0, claims.section(statements, sections))
-        preface = self.preface(simulations)
-        if lines == QUICK:
-            preface.append("This is the quick reproduction: fewer and shorter simulations.")
-        if self.unsettled in {lines, BOTH}:
-            preface.append(
-                "A value outside its tolerance by less than its own interval is unsettled."
-            )
-        return self._report_of_sections(sections, lines, preface, interrupted)
 
     def _report_of_cell(
         self, simulations: Simulated, output: Path, cell: str, lines: str

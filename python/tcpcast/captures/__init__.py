@@ -130,7 +130,14 @@ def trace(
             reason = _reason_by_suffix(whose) or reason
         raise CaptureError(reason, file=whose) from error
     if "text" in found:
-        return _read_log_text(found["text"], file)
+        logged = read_log(found["text"], file, trace)
+        if logged is None:
+            raise CaptureError(
+                "not a capture in pcap or pcapng format, but text; make captures with tcpdump -w, "
+                "and logs with iperf3 -J or ss -tin",
+                file=file,
+            )
+        return logged
     connections = direction_table(found["connections"], found["limits"])
     rounds_found = round_table(found["rounds"], found["limits"])
     lost = event_table(found["loss_indications"])
@@ -181,18 +188,6 @@ def _reason_by_suffix(file: str) -> str | None:
     if name.endswith((".flent", ".flent.gz")):
         return f"a test of flent, not a capture; use tcpcast compare flent {file}"
     return None
-
-
-def _read_log_text(text: bytes, file: str) -> Capture:
-    """Return the results of a text from standard input."""
-    log = read_log(text, file, trace)
-    if log is None:
-        raise CaptureError(
-            "not a capture in pcap or pcapng format, but text; make captures with tcpdump -w, and "
-            "logs with iperf3 -J or ss -tin",
-            file=file,
-        )
-    return log
 
 
 def _add_cause_columns(connections: Table, rounds: Table, lost: Table) -> Table:

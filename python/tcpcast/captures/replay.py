@@ -507,19 +507,15 @@ def tcp_entries(stats: CaptureStats) -> Iterator[Entry]:
     window = stats.packet_weighted_mean("initial_window_pkts")
     if window >= 1:
         yield Entry("tcp", "initial_window", round(window), "packets sent before the first ack")
-    if not (stats.sender.is_modern and _is_window_ample(stats)):
-        yield _window_entry(stats)
-    yield from _modern_timer_entries(stats) if stats.sender.is_modern else _classic_entries(stats)
-
-
-def _is_window_ample(stats: CaptureStats) -> bool:
-    """Return True if the announced window was never a limit; modern receivers auto-tune it."""
-    return bool(
+    is_ample = bool(
         stats.limit != "send_buffer"
         and not stats.has_slow_reader
         and stats.packet_weighted_mean("w_max_pkts") * stats.payload_bytes
         >= MIN_AMPLE_WINDOW_RATIO * stats.packet_weighted_mean("flight_max_bytes")
     )
+    if not (stats.sender.is_modern and is_ample):
+        yield _window_entry(stats)
+    yield from _modern_timer_entries(stats) if stats.sender.is_modern else _classic_entries(stats)
 
 
 def _window_entry(stats: CaptureStats) -> Entry:

@@ -173,11 +173,8 @@ def _client_clause(row: Row) -> str:
     if not service.waits_client(row):
         return ""
     idle = format_time(float(row["client_idle_s"]))
-    return f"; the client waits {idle}{_on_average(row)} before a request, which is not included"
-
-
-def _on_average(row: Row) -> str:
-    return " on average" if row["separable"] > 1 else ""
+    average = " on average" if row["separable"] > 1 else ""
+    return f"; the client waits {idle}{average} before a request, which is not included"
 
 
 def _others_clause(others: int, mean_s: float) -> str:

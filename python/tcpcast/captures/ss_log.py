@@ -275,18 +275,6 @@ def _flow(
         flight_bytes=statistics.fmean(s.get("unacked") for s in sockets) * segment,
         control=last.control,
     )
-    _set_limits(flow, sockets, busy, window, buffer)
-    return flow
-
-
-def _set_limits(
-    flow: LoggedFlow, sockets: list[_Socket], busy: float, window: float, buffer: float
-) -> None:
-    """Set the shares of the limits, and the rate of a full link.
-
-    ``busy``, ``window`` and ``buffer`` are the times in seconds with data to send, with a full
-    receive window and with a full send buffer.
-    """
     rest = _limit_without_full_window(flow, sockets)
     spent = {
         "application": max(flow.seconds - busy, 0.0),
@@ -301,6 +289,7 @@ def _set_limits(
     if rest == "bottleneck":
         rates = [socket.get("bbr_bw") or socket.get("delivery_rate") for socket in sockets]
         flow.link_bps = max(rates) or math.nan
+    return flow
 
 
 def _limit_without_full_window(flow: LoggedFlow, sockets: list[_Socket]) -> str:

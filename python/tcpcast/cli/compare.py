@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 
@@ -18,9 +18,6 @@ from tcpcast.report.measured import measured_parts
 from tcpcast.report.text import print_parts
 from tcpcast.scenario import load, parse_assignments
 from tcpcast.scenario.loading import get_packaged_names
-
-if TYPE_CHECKING:
-    from tcpcast.answer import Answer
 
 LINE_OPTIONS = ("down", "up", "rtt", "buffer", "queue")
 """Options that state what a file does not, or replace what it states."""
@@ -146,19 +143,14 @@ def _compare_line(  # noqa: PLR0913 - options of the command
     if not (as_json or as_csv):
         print_parts(measured_parts(measured, simulated, scenario, test.notes))
         raise typer.Exit(exit_code(answers))
-    _print_rows(answers, scenario.resolved(), as_json=as_json)
-    for note in test.notes:
-        print_message(note)
-    raise typer.Exit(exit_code(answers))
-
-
-def _print_rows(answers: list[Answer], scenario: dict[str, Any], *, as_json: bool) -> None:
-    """Print both answers as JSON or CSV."""
     from tcpcast.report.json import encode  # noqa: PLC0415 - rarely needed
     from tcpcast.report.metric_rows import csv_text  # noqa: PLC0415
 
     if as_json:
         shown = [answer.to_json() for answer in answers]
-        print(encode({"scenario": scenario, "answers": shown}))
+        print(encode({"scenario": scenario.resolved(), "answers": shown}))
     else:
         print(csv_text(answers), end="")
+    for note in test.notes:
+        print_message(note)
+    raise typer.Exit(exit_code(answers))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from tcpcast.cli.streams import print_message
 from tcpcast.engines import REGISTRY, register_plugins
 from tcpcast.engines.registry import FAMILIES
@@ -12,11 +10,6 @@ from tcpcast.report.document import BLANK_LINE, Column, Table
 from tcpcast.report.json import encode
 from tcpcast.report.text import print_parts
 from tcpcast.scenario.tcp import STACKS
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from tcpcast.engines.registry import EngineEntry
 
 MIN_COLUMN_WIDTH = 17
 """Minimum number of characters of a wrapped column."""
@@ -27,40 +20,34 @@ def engines(*, as_json: bool) -> None:
     for error in register_plugins():
         print_message(error)
     if as_json:
-        _print_json()
+        listed = [
+            {
+                "engine": name,
+                "family": entry.family,
+                "summary": entry.summary,
+                "applies": entry.applies,
+                "trust": entry.trust_conditions(name),
+                "quick": entry.runs_by_default,
+                "stacks": {stack: _support_of_stack(name, stack) for stack in STACKS},
+            }
+            for name, entry in REGISTRY.items()
+        ]
+        print(encode({"engines": listed}))
         return
     for family in FAMILIES:
         rows = [(name, entry) for name, entry in REGISTRY.items() if entry.family == family]
         if rows:
-            print_parts([_engine_family_table(family, rows), BLANK_LINE])
-
-
-def _engine_family_table(family: str, rows: Sequence[tuple[str, EngineEntry]]) -> Table:
-    columns = {
-        "what it is": [entry.summary for _, entry in rows],
-        "applies to": [entry.applies for _, entry in rows],
-        "trust": [entry.trust_conditions(name) for name, entry in rows],
-    }
-    texts = [
-        Column(title, cells, False, min_width=MIN_COLUMN_WIDTH) for title, cells in columns.items()
-    ]
-    return Table([Column("engine", [name for name, _ in rows], False), *texts], title=family)
-
-
-def _print_json() -> None:
-    rows = [
-        {
-            "engine": name,
-            "family": entry.family,
-            "summary": entry.summary,
-            "applies": entry.applies,
-            "trust": entry.trust_conditions(name),
-            "quick": entry.runs_by_default,
-            "stacks": {stack: _support_of_stack(name, stack) for stack in STACKS},
-        }
-        for name, entry in REGISTRY.items()
-    ]
-    print(encode({"engines": rows}))
+            columns = {
+                "what it is": [entry.summary for _, entry in rows],
+                "applies to": [entry.applies for _, entry in rows],
+                "trust": [entry.trust_conditions(name) for name, entry in rows],
+            }
+            texts = [
+                Column(title, cells, False, min_width=MIN_COLUMN_WIDTH)
+                for title, cells in columns.items()
+            ]
+            first = Column("engine", [name for name, _ in rows], False)
+            print_parts([Table([first, *texts], title=family), BLANK_LINE])
 
 
 def _support_of_stack(engine: str, stack: str) -> dict[str, str | None]:

@@ -386,14 +386,29 @@ def link(  # noqa: PLR0913 - one parameter per option
             "most_bytes": MAX_BYTES,
         }
         outcome = _run_program(question, pcap, pcap_side, force=force)
-        _print_counters(outcome)
+        for line in link_lines(outcome):
+            print_message(line)
+        if outcome.distortion is not None:
+            print_message(
+                f"the counters above are not reliable: {outcome.distortion}; use an idle machine, "
+                "or lower the rate"
+            )
         checks = check_outcome(expectations, scenario, outcome, from_near=server == "near")
         result = PathResult(cell, outcome, checks)
         for check in checks:
             print_message(result.sentence(check))
         results.append(result)
     for name in out or ():
-        _write_results(results, name, as_list=bool(vary or expect), force=force)
+        if name.endswith(".md"):
+            written = results_as_markdown(results)
+        elif name.endswith(".xml"):
+            written = results_as_junit(results)
+        else:
+            several = vary or expect
+            data = results_as_json(results) if several else asdict(results[0].outcome)
+            written = encode(data) + "\n"
+        with atomic_file(name, force=force) as new:
+            new.write_text(written, encoding="utf-8")
     raise typer.Exit(max(map(_exit_code, results)))
 
 
@@ -436,22 +451,18 @@ def _link_scenario(file: str | None, changed: Mapping[str, Any]) -> Scenario:
         if file is not None:
             scenario = load(file, changes=changed)
         else:
-            scenario = Scenario.from_dict(apply_changes(_link_tables(changed), changed))
+            limited = "network.bottleneck.rate" in changed
+            tables = {
+                "name": "link",
+                "network": {"bottleneck": {"buffer": "1bdp"} if limited else {}},
+                "traffic": {"kind": "bulk", "flows": 1},
+                # Bulk traffic requires a window limit, which the emulated link ignores.
+                "tcp": {"receiver_window": 1000},
+                "run": {"duration": "1s"},
+            }
+            scenario = Scenario.from_dict(apply_changes(tables, changed))
     _check_scenario_is_one_link(scenario)
     return scenario
-
-
-def _link_tables(changed: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the tables of a link without a scenario file; the default buffer is 1 BDP."""
-    limited = "network.bottleneck.rate" in changed
-    return {
-        "name": "link",
-        "network": {"bottleneck": {"buffer": "1bdp"} if limited else {}},
-        "traffic": {"kind": "bulk", "flows": 1},
-        # A scenario with bulk traffic needs a window limit, which the emulated link ignores.
-        "tcp": {"receiver_window": 1000},
-        "run": {"duration": "1s"},
-    }
 
 
 def _link_configuration(scenario: Scenario) -> dict[str, Any]:
@@ -515,28 +526,6 @@ def _run_program(
         if outcome.capture_fault is not None:
             raise MachineError(f"{pcap}: {outcome.capture_fault}")
     return outcome
-
-
-def _print_counters(outcome: LinkOutcome) -> None:
-    for line in link_lines(outcome):
-        print_message(line)
-    if outcome.distortion is not None:
-        print_message(
-            f"the counters above are not reliable: {outcome.distortion}; use an idle machine, or "
-            "lower the rate"
-        )
-
-
-def _write_results(results: Sequence[PathResult], name: str, *, as_list: bool, force: bool) -> None:
-    """Write results in the form that the name of the file requests; otherwise as JSON."""
-    if name.endswith(".md"):
-        text = results_as_markdown(results)
-    elif name.endswith(".xml"):
-        text = results_as_junit(results)
-    else:
-        text = encode(results_as_json(results) if as_list else asdict(results[0].outcome)) + "\n"
-    with atomic_file(name, force=force) as new:
-        new.write_text(text, encoding="utf-8")
 
 
 def _exit_code(result: PathResult) -> int:

@@ -14,7 +14,6 @@ from tcpcast.cli.mcp_tools import (
     INSTRUCTIONS,
     MAX_ARGUMENT_BYTES,
     MAX_ROWS,
-    Tool,
     tools_by_name,
 )
 from tcpcast.cli.mcp_worker import interruption_reason, list_files, run_command
@@ -162,7 +161,14 @@ class ToolCalls:
                 raise TcpcastError(
                     f"there is no tool {params.name}; the tools are {', '.join(tools_by_name())}"
                 )
-            found = await self._answer_of_worker(self._worker_request(tool, params.arguments or {}))
+            arguments = params.arguments or {}
+            if len(json.dumps(arguments)) > MAX_ARGUMENT_BYTES:
+                raise TcpcastError(
+                    f"the arguments have more than {MAX_ARGUMENT_BYTES:,} bytes; shorten them"
+                )
+            found = await self._answer_of_worker(
+                {"do": tool.action, **tool.request(arguments), **self._limits()}
+            )
         except TcpcastError as error:
             return CallToolResult(content=[TextContent(text=str(error))], is_error=True)
         document, texts = json.loads(found["document"]), [found["document"]]
@@ -210,14 +216,6 @@ class ToolCalls:
 
     def _limits(self) -> dict[str, Any]:
         return {"rows": MAX_ROWS, "folder": self._folder, "limit_s": self._limit_s}
-
-    def _worker_request(self, tool: Tool, arguments: dict[str, Any]) -> dict[str, Any]:
-        """Return the request for the worker."""
-        if len(json.dumps(arguments)) > MAX_ARGUMENT_BYTES:
-            raise TcpcastError(
-                f"the arguments have more than {MAX_ARGUMENT_BYTES:,} bytes; shorten them"
-            )
-        return {"do": tool.action, **tool.request(arguments), **self._limits()}
 
     async def _run_in_worker(self, request: dict[str, Any]) -> dict[str, str]:
         function = list_files if request["do"] == "list_files" else run_command

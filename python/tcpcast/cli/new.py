@@ -13,15 +13,11 @@ from tcpcast.scenario.loading import packaged_summaries
 def new(*, name: str | None, force: bool) -> None:
     """Copy a scenario into the working folder, or print all names."""
     if name is None:
-        _print_packaged_scenarios()
+        for scenario, summary in packaged_summaries().items():
+            print(f"{scenario:<24}{summary}".rstrip())
         return
     text = read_packaged_text(name)
     target = Path(f"{name}.toml")
     output.check_file_is_writable(target, force=force)
     output.write_text(target, text, force=force)
     print_message(f"wrote {target}; try: tcpcast run {target}")
-
-
-def _print_packaged_scenarios() -> None:
-    for name, summary in packaged_summaries().items():
-        print(f"{name:<24}{summary}".rstrip())

@@ -433,7 +433,11 @@ def _speaking_of_fields(rows: Iterable[Option]) -> AbstractContextManager[None]:
 def _option_field(row: Option, example: str = "") -> Field:
     """Return the field of an option; its initial value is that of an example of the command."""
     page = row.form_field
-    choices = dict.fromkeys(map(str, get_args(row.type)), "") if not _takes_text(row) else {}
+    choices = (
+        dict.fromkeys(map(str, get_args(row.type)), "")
+        if not (row.type in {None, str, int, bool} or row.type == list[str])
+        else {}
+    )
     default, label = "" if page is None else page.default, _label(row)
     if not row.metavar:
         choices = {"no": "", "yes": ""}
@@ -456,10 +460,6 @@ def _option_field(row: Option, example: str = "") -> Field:
         choices,
         not (steps or default or row.default is REQUIRED) or not row.metavar,
     )
-
-
-def _takes_text(row: Option) -> bool:
-    return row.type in {None, str, int, bool} or row.type == list[str]
 
 
 def _key_field(key: str, value: Any) -> Field:

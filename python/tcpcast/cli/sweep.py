@@ -87,7 +87,12 @@ def sweep_scenario(  # noqa: PLR0913 - one parameter per option of `sweep`
 ) -> None:
     """Run a sweep, print its table or write it into a folder, write figures and reports; exit."""
     folder, reports = split_folder_from_reports(out)
-    _check_format_options(folder, as_csv=as_csv, as_json=as_json)
+    check_one_format(as_csv=as_csv, as_json=as_json)
+    if as_csv and folder is not None:
+        raise TcpcastError(
+            "--csv and --out cannot be combined; omit --csv, and print the rows later: tcpcast "
+            f'query {shlex.quote(folder)} "SELECT * FROM sweep" --csv'
+        )
     how: dict[str, Any] = {"engines": engines, "replications": replications, "feed": feed}
     outputs = _RequestedOutputs(plot, reports, _parse_levels(level, plot, reports), form, force)
     plan = prepare_sweep(scenario, varied, **how) if outputs.are_wanted else None
@@ -96,19 +101,19 @@ def sweep_scenario(  # noqa: PLR0913 - one parameter per option of `sweep`
         results = sweeps.sweep(
             scenario, varied, out=folder, processes=processes, dask=dask, progress=progress, **how
         )
-    if results.folder is not None:
-        _print_summary(results, as_json=as_json)
+    table = results.to_arrow()
+    answered = (table, results.keys, results.sweep.scenario)
+    if as_csv:
+        print(rows_csv(table), end="")
+    elif as_json and results.folder is not None:
+        print(encode(verdict_json(*answered) | results.summary()))
+    elif as_json:
+        print(sweep_json(*answered))
+    elif results.folder is not None:
+        text = f"{len(results):,} rows in {results.folder}: {results.counts()}"
+        print_parts([*sweep_verdict_parts(*answered), Paragraph(text)])
     else:
-        table = results.to_arrow()
-        if as_csv:
-            print(rows_csv(table), end="")
-        elif as_json:
-            print(sweep_json(table, results.keys, results.sweep.scenario))
-        else:
-            print_parts(
-                sweep_verdict_parts(table, results.keys, results.sweep.scenario)
-                + sweep_rows_parts(table, results.keys)
-            )
+        print_parts(sweep_verdict_parts(*answered) + sweep_rows_parts(table, results.keys))
     statuses = results.statuses
     if results.interrupted:
         more = "; run the same command to continue" if results.folder is not None else ""
@@ -121,16 +126,6 @@ def sweep_scenario(  # noqa: PLR0913 - one parameter per option of `sweep`
     if plan is not None:
         outputs.write(results, typed_command_text(context))
     raise typer.Exit(exit_code(results))
-
-
-def _check_format_options(out: str | None, *, as_csv: bool, as_json: bool) -> None:
-    """Raise before the work starts if output formats cannot be combined."""
-    check_one_format(as_csv=as_csv, as_json=as_json)
-    if as_csv and out is not None:
-        raise TcpcastError(
-            "--csv and --out cannot be combined; omit --csv, and print the rows later: tcpcast "
-            f'query {shlex.quote(out)} "SELECT * FROM sweep" --csv'
-        )
 
 
 def _parse_levels(typed: list[str] | None, plot: str | None, reports: Sequence[str]) -> Levels:
@@ -235,15 +230,3 @@ def _parse_assignment(typed: str) -> tuple[str, Any]:
 def _strip_quotes(text: str) -> str:
     """Return a text without enclosing quotes."""
     return text[1:-1] if len(text) > 1 and text[0] == text[-1] == '"' else text
-
-
-def _print_summary(results: SweepResults, *, as_json: bool) -> None:
-    """Print the verdict and the number of rows of a sweep in a folder."""
-    table = results.to_arrow()
-    if as_json:
-        print(encode(verdict_json(table, results.keys, results.sweep.scenario) | results.summary()))
-    else:
-        text = f"{len(results):,} rows in {results.folder}: {results.counts()}"
-        print_parts(
-            [*sweep_verdict_parts(table, results.keys, results.sweep.scenario), Paragraph(text)]
-        )

@@ -33,7 +33,7 @@ from tcpcast.report.trace import capture_parts, csv_lines, json_lines
 from tcpcast.report.trace_verdict import summary_parts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
     from types import ModuleType
 
     from tcpcast.array_types import Table
@@ -178,21 +178,24 @@ def trace(  # noqa: PLR0913 - one parameter per option
         capture, own_code = read_capture(file, second_capture, connection, points, max_connections)
         code = max(code, own_code)
         if capture is not None:
-            _check_log_options(
-                capture,
-                {
-                    "--group-by": group_by,
-                    "--models": models or None,
-                    "--plot": plot,
-                    "--scenario": scenario,
-                    "--table": table,
-                },
-            )
+            of_packets = {
+                "--group-by": group_by,
+                "--models": models or None,
+                "--plot": plot,
+                "--scenario": scenario,
+                "--table": table,
+            }
+            for option in [name for name, value in of_packets.items() if value is not None]:
+                if capture.program:
+                    raise TcpcastError(
+                        f"{option} requires a capture; {capture.file} is a log of {capture.program}"
+                    )
             captures.append(capture)
             groups += [] if grouped is None else [grouped(capture)]
             if not (as_csv or as_json):
                 table_of_groups = groups[-1] if groups else None
-                _print_text(capture, first=len(captures) == 1, most=most, groups=table_of_groups)
+                parts = capture_parts(capture, max_rows=most, groups=table_of_groups)
+                print_parts(parts if len(captures) == 1 else [BLANK_LINE, *parts])
                 if models:
                     from tcpcast.report.trace_models import capture_model_parts  # noqa: PLC0415
 
@@ -237,15 +240,6 @@ def _check_format_options(
         )
     if files.count("-") > 1:
         raise TcpcastError("standard input can be read only once; use - only once")
-
-
-def _check_log_options(capture: Capture, given: Mapping[str, object]) -> None:
-    """Raise if an option needs packets, but the file is the log of another program."""
-    for option in [name for name, value in given.items() if value is not None]:
-        if capture.program:
-            raise TcpcastError(
-                f"{option} requires a capture; {capture.file} is a log of {capture.program}"
-            )
 
 
 def _check_rows(  # noqa: PLR0913 - options by name
@@ -307,11 +301,6 @@ def read_capture(
         which = file if second_capture is None else f"{file} or {second_capture}"
         print_message(f"{which}: damaged; the results cover only the packets before the damage")
     return capture, int(capture.damaged)
-
-
-def _print_text(capture: Capture, *, first: bool, most: int | None, groups: Table | None) -> None:
-    parts = capture_parts(capture, max_rows=most, groups=groups)
-    print_parts(parts if first else [BLANK_LINE, *parts])
 
 
 def _print_json_or_csv(  # noqa: PLR0913 - what to print

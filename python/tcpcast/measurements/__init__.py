@@ -143,10 +143,11 @@ def _link(test: LineTest, direction: str, options: Mapping[str, str | None]) -> 
     link = test.links.get(direction)
     if link is None:
         if rate is None and test.has_flows(direction):
+            example = units.format_rate(float(f"{max(1e6, test.rate_bps(direction) / 0.95):.2g}"))
             raise OptionError(
                 f"--{option}",
                 f"the file states no shaper of the {direction}; add the rate of the line, such as "
-                f"--{option} {_example_rate(test.rate_bps(direction))}",
+                f"--{option} {example}",
             )
         if rate is None:
             test.notes.append(f"no shaper of the {direction} is stated: its link has {LINK_RATE}")
@@ -183,8 +184,3 @@ def _with_rate(link: Mapping[str, Any], rate: str) -> dict[str, Any]:
     if isinstance(queue, dict) and "rate" in queue:
         return {**link, "queue": queue | {"rate": rate}}
     return {**link, "rate": old | {"bucket": rate} if isinstance(old, dict) else rate}
-
-
-def _example_rate(rate_bps: float) -> str:
-    """Return a rate above a measured one, as an example."""
-    return units.format_rate(float(f"{max(1e6, rate_bps / 0.95):.2g}"))

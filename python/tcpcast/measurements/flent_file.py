@@ -120,7 +120,12 @@ class _Reader:
         title = text(self.metadata.get("TITLE"), 120)
         idle_s, loaded = self._pings()
         flows = self._groups(rates)
-        self._note_other_traffic()
+        others = sorted(
+            {name.split("::")[0] for name in self.results if not name.startswith(_INFORMATIVE)}
+        )
+        if others:
+            listed = ", ".join(text(name, 30) for name in others[:3])
+            self.notes.append(f"traffic that is not simulated: {listed}")
         return LineTest(
             "flent",
             " ".join(filter(None, (test, title))),
@@ -130,7 +135,7 @@ class _Reader:
             idle_s,
             warmup_s=self.warmed_s - self.start_s,
             links=self._links(),
-            ecn=self._has_ecn(),
+            ecn=number(table(self.metadata.get("SYSCTLS")).get("net.ipv4.tcp_ecn")) == 1,
             paced=self._paced(),
             kernels=self._kernels(),
             offloads=self._has_offloads(),
@@ -227,14 +232,6 @@ class _Reader:
                 return table(each)
         return self.remote[0] if len(self.remote) == 1 else {}
 
-    def _note_other_traffic(self) -> None:
-        others = sorted(
-            {name.split("::")[0] for name in self.results if not name.startswith(_INFORMATIVE)}
-        )
-        if others:
-            listed = ", ".join(text(name, 30) for name in others[:3])
-            self.notes.append(f"traffic that is not simulated: {listed}")
-
     def _pings(self) -> tuple[float, list[float]]:
         """Return the smallest RTT, and the RTTs after the warm-up, of the first ping."""
         names = sorted(
@@ -300,10 +297,6 @@ class _Reader:
             for direction, host in hosts.items()
             if host.get("KERNEL_NAME") == "Linux" and text(host.get("KERNEL_RELEASE"))[:1].isdigit()
         }
-
-    def _has_ecn(self) -> bool:
-        """Return True if the client, which opens all connections, asks for ECN."""
-        return number(table(self.metadata.get("SYSCTLS")).get("net.ipv4.tcp_ecn")) == 1
 
     def _has_offloads(self) -> bool:
         """Return True if the host with the shaper merges packets of a flow."""

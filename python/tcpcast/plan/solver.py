@@ -345,7 +345,19 @@ def _search(plan: Plan, runs: Probes) -> None:
         plan.bracket = find_bracket(runs)
     values = sorted(runs.answers)
     plan.runs = [runs.answers[value] for value in values]
-    plan.tables["values"] = _values_table(plan, runs, values)
+    metrics = [runs.without_exact_interval(runs.metrics[value]) for value in values]
+    integer = runs.goal.integer
+    table: Table = {
+        plan.column: np.array(values, dtype=np.int64 if integer else np.float64),
+        plan.metric: _float_column(metric.value for metric in metrics),
+        "low": _float_column(metric.low for metric in metrics),
+        "high": _float_column(metric.high for metric in metrics),
+    }
+    for name in FURTHER_METRICS:
+        others = [runs.answers[value].metrics.get(name) for value in values]
+        if name not in table and any(others):
+            table[name] = _float_column(None if each is None else each.value for each in others)
+    plan.tables["values"] = table
     shown = plan.runs
     if runs.is_exact:  # a formula is judged at its answer, not where the search passed
         shown = [each for value, each in runs.answers.items() if value == plan.value]
@@ -440,7 +452,18 @@ def _set_answer(plan: Plan, runs: Probes, result: SearchResult) -> None:
     plan.scenario = runs.scenario_at(result.value)
     plan.notes += _note_excess_scatter(result)
     if plan.column == "buffer_pkts":
-        plan.recommendation = _buffer_size_text(plan.scenario, plan.value)
+        bits = 8 * plan.scenario.network.packet_bytes
+        delay_s = plan.value * bits / plan.scenario.bottleneck.rate_bps
+        bdp, senders = bdp_pkts(plan.scenario), plan.scenario.senders
+        root = (
+            f", and BDP/sqrt(senders) is {units.digits(bdp / math.sqrt(senders))} packets"
+            if senders
+            else ""
+        )
+        plan.recommendation = (
+            f"A buffer of {bytes_text(plan.value * bits / 8)} takes {time_text(delay_s)} at the "
+            f"link's rate. The bandwidth-delay product (BDP) is {units.digits(bdp)} packets{root}."
+        )
     else:
         plan.recommendation = varied.split_text(plan.value)
     if plan.column == "loss_ratio":
@@ -448,23 +471,6 @@ def _set_answer(plan: Plan, runs: Probes, result: SearchResult) -> None:
     if plan.column in {"flows", "loss_ratio"} and len(plan.scenario.populations) == 1:
         sizing = compute_path_requirements(plan.scenario)
         plan.notes += [] if sizing is None else path_requirement_texts(sizing)
-
-
-def _values_table(plan: Plan, runs: Probes, values: list[float]) -> Table:
-    """Return the computed values with the metric, its interval, and further metrics."""
-    metrics = [runs.without_exact_interval(runs.metrics[value]) for value in values]
-    integer = runs.goal.integer
-    table: Table = {
-        plan.column: np.array(values, dtype=np.int64 if integer else np.float64),
-        plan.metric: _float_column(metric.value for metric in metrics),
-        "low": _float_column(metric.low for metric in metrics),
-        "high": _float_column(metric.high for metric in metrics),
-    }
-    for name in FURTHER_METRICS:
-        found = [runs.answers[value].metrics.get(name) for value in values]
-        if name not in table and any(found):
-            table[name] = _float_column(None if each is None else each.value for each in found)
-    return table
 
 
 def _float_column(values: Any) -> Any:
@@ -514,22 +520,6 @@ def _undecided_reason(runs: Probes, result: SearchResult) -> str:
     if runs.varied.scenario.isolated_transfers is not None:
         longer = ("traffic.count", 10_000)
     return f"{why}; simulate longer, for example {assignment_of(*longer)}"
-
-
-def _buffer_size_text(scenario: Scenario, value: float) -> str:
-    """Return a buffer in bytes and milliseconds, compared with the BDP."""
-    bits = 8 * scenario.network.packet_bytes
-    size, time = bytes_text(value * bits / 8), value * bits / scenario.bottleneck.rate_bps
-    bdp, senders = bdp_pkts(scenario), scenario.senders
-    root = (
-        f", and BDP/sqrt(senders) is {units.digits(bdp / math.sqrt(senders))} packets"
-        if senders
-        else ""
-    )
-    return (
-        f"A buffer of {size} takes {time_text(time)} at the link's rate. The bandwidth-delay "
-        f"product (BDP) is {units.digits(bdp)} packets{root}."
-    )
 
 
 def _buffer_rules_table(scenario: Scenario) -> Table:

@@ -47,17 +47,6 @@ def ab_parts(test: ABTest, names: Names) -> list[Part]:
             else "for exactly these round-trip times"
         )
     )
-    return [
-        *parts,
-        BLANK_LINE,
-        Paragraph(verdict),
-        BLANK_LINE,
-        _table(test, names),
-        Paragraph(pairs, "aside", " "),
-    ]
-
-
-def _table(test: ABTest, names: Names) -> Table:
     # The first metrics of a report on the traffic, and the one of the verdict.
     kinds = {group.traffic.kind for each in test.scenarios for group in each.populations}
     rows = [
@@ -66,15 +55,22 @@ def _table(test: ABTest, names: Names) -> Table:
         if each is test.main or {"path", *kinds} & {*METRICS[each.name].headline_of}
     ]
     values = [[_text(row.name, row.values[place]) for row in rows] for place in (0, 1)]
-    return Table(
-        [
-            Column("metric", [metric_label(row.name) for row in rows], right=False),
-            *(Column(name, cells) for name, cells in zip(names, values, strict=True)),
-            Column("difference", [_text(row.name, row.difference) for row in rows]),
-            Column("users per group", [_users_text(row) for row in rows]),
-        ],
-        emphasized_rows=[rows.index(test.main)],
-    )
+    return [
+        *parts,
+        BLANK_LINE,
+        Paragraph(verdict),
+        BLANK_LINE,
+        Table(
+            [
+                Column("metric", [metric_label(row.name) for row in rows], right=False),
+                *(Column(name, cells) for name, cells in zip(names, values, strict=True)),
+                Column("difference", [_text(row.name, row.difference) for row in rows]),
+                Column("users per group", [_users_text(row) for row in rows]),
+            ],
+            emphasized_rows=[rows.index(test.main)],
+        ),
+        Paragraph(pairs, "aside", " "),
+    ]
 
 
 def _text(name: str, metric: Metric) -> str:

@@ -92,7 +92,10 @@ def _html_of_part(part: Part) -> str:
         case SideBySide():
             return _html_side_by_side(part)
         case ShareBar():
-            return _html_of_share(part)
+            percent = f"{100 * part.share:.0f} %"
+            filled = f'<span class="bar"><span style="width:{100 * part.share:.1f}%"></span></span>'
+            label = escape_html(part.name)
+            return f'<p class="share"><span>{label}</span> <span>{percent}</span> {filled}</p>'
         case Figure():
             kind = ' class="wide"' if part.is_wide else ""
             caption = f"<figcaption>{escape_html(part.caption)}</figcaption>"
@@ -100,13 +103,6 @@ def _html_of_part(part: Part) -> str:
         case Heading() | Code():
             name = f"h{part.level}" if isinstance(part, Heading) else "pre"
             return f"<{name}>{escape_html(part.text)}</{name}>"
-
-
-def _html_of_share(part: ShareBar) -> str:
-    percent = f"{100 * part.share:.0f} %"
-    filled = f'<span class="bar"><span style="width:{100 * part.share:.1f}%"></span></span>'
-    name = escape_html(part.name)
-    return f'<p class="share"><span>{name}</span> <span>{percent}</span> {filled}</p>'
 
 
 def _html_of_paragraph(part: Paragraph) -> str:

@@ -74,7 +74,8 @@ def sweep_rows_parts(
     """
     names = table.column_names
     if keys is not None and names:
-        replication = ["replication"] if _has_several_values(table, "replication") else []
+        several = "replication" in names and len(set(table["replication"].to_pylist())) > 1
+        replication = ["replication"] if several else []
         others = set(table["status"].to_pylist()) - {"answered"}
         status = ["status", "reason"] if others else []
         names = [*keys, "engine", *replication, *_headline_metrics(table), *status]
@@ -316,10 +317,6 @@ def _csv_cell(value: Any) -> Any:
     return value
 
 
-def _has_several_values(table: Any, name: str) -> bool:
-    return name in table.column_names and len(set(table[name].to_pylist())) > 1
-
-
 def _table_columns(
     table: Mapping[str, Sequence[Any]],
     names: Iterable[str],
@@ -337,7 +334,13 @@ def _table_columns(
         if scale is not None:
             values = [None if value is None else value / scale.factor for value in values]
             heading = "\n".join(filter(None, [heading, scale.unit]))
-        columns.append(_table_column(heading, values, marks.get(name)))
+        is_numeric = all(isinstance(v, int | float) or v is None for v in values)
+        cells = [
+            _cell_text(value) + mark
+            for value, mark in zip(values, marks.get(name) or [""] * len(values), strict=True)
+        ]
+        min_width = 0 if is_numeric else _MIN_TEXT_WIDTH
+        columns.append(Column(heading, cells, right=is_numeric, min_width=min_width))
     return columns
 
 
@@ -345,16 +348,6 @@ def column_scale(metric: str, values: Iterable[float | None]) -> Scale:
     """Return a readable unit for the largest value of a metric."""
     sizes = (abs(value) for value in values if value is not None and math.isfinite(value))
     return scale_for_metric(metric, max(sizes, default=0.0))
-
-
-def _table_column(heading: str, values: Sequence[Any], marks: Sequence[str] | None) -> Column:
-    is_numeric = all(isinstance(v, int | float) or v is None for v in values)
-    cells = [
-        _cell_text(value) + mark
-        for value, mark in zip(values, marks or [""] * len(values), strict=True)
-    ]
-    min_width = 0 if is_numeric else _MIN_TEXT_WIDTH
-    return Column(heading, cells, right=is_numeric, min_width=min_width)
 
 
 def _cell_text(value: Any) -> str:

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from tcpcast.report.document import Part
     from tcpcast.report.quantity import Scale
     from tcpcast.report.sweep_cells import MetricGrid, SweptKey
-    from tcpcast.sweeps.axes import SweepAxis
     from tcpcast.sweeps.prepared import PreparedSweep
     from tcpcast.sweeps.results import SweepResults
 
@@ -68,12 +67,20 @@ def sweep_document(
         Values of metrics, in their units, at which a line is drawn.
     """
     rows = results.to_arrow()
+    axes = results.sweep.grid.axes
     parts: list[Part] = [
         *sweep_verdict_parts(rows, results.keys, results.sweep.scenario),
         Paragraph(f"{describe_scenario(results.sweep.scenario)}."),
         Paragraph("The varied keys below replace these values.", "aside"),
         Heading("Varied keys"),
-        _varied_keys_table(results.sweep.grid.axes),
+        Table(
+            [
+                Column("key", [axis.key for axis in axes], right=False),
+                Column("values", [f"{len(axis.values):,}" for axis in axes]),
+                Column("from", [str(axis.values[0]) for axis in axes], right=False),
+                Column("to", [str(axis.values[-1]) for axis in axes], right=False),
+            ]
+        ),
         Paragraph(f"{len(results):,} rows: {results.counts()}."),
     ]
     if figures:
@@ -90,17 +97,6 @@ def sweep_document(
         *command_parts(command),
     ]
     return Document(f"{results.sweep.scenario.name}: a sweep", parts)
-
-
-def _varied_keys_table(axes: Sequence[SweepAxis]) -> Table:
-    return Table(
-        [
-            Column("key", [axis.key for axis in axes], right=False),
-            Column("values", [f"{len(axis.values):,}" for axis in axes]),
-            Column("from", [str(axis.values[0]) for axis in axes], right=False),
-            Column("to", [str(axis.values[-1]) for axis in axes], right=False),
-        ]
-    )
 
 
 def _answer_parts(results: SweepResults, rows: Any) -> Iterator[Part]:

@@ -385,9 +385,13 @@ def _note_paragraphs(shown: Table) -> list[Paragraph]:
         notes.append(Paragraph("p_r is estimated as the share of retransmitted packets", "", "~ "))
     waiting = select_rows(shown, np.flatnonzero(have_many_flows_in_rto(shown)))
     if waiting["src"].size:
+        names = [f"{src} > {dst}" if dst else f"{src} flows" for src, dst in _group_ends(waiting)]
+        others = len(names) - MAX_NAMES
+        more = f" and {count_text(others, 'more group')}" if others > 0 else ""
+        named = ", ".join(names[:MAX_NAMES]) + more
         notes.append(
             Paragraph(
-                f"algorithm 1 underestimates the rate of {_group_names(waiting)}: it predicts that "
+                f"algorithm 1 underestimates the rate of {named}: it predicts that "
                 f"up to {format_percent(waiting['waiting_share'].max())} of the flows are in RTO "
                 "at the same time, but assumes few flows in RTO",
                 "warning",
@@ -395,14 +399,6 @@ def _note_paragraphs(shown: Table) -> list[Paragraph]:
             )
         )
     return notes
-
-
-def _group_names(groups: Table) -> str:
-    """Return the names of the first groups, and the number of other groups."""
-    names = [f"{src} > {dst}" if dst else f"{src} flows" for src, dst in _group_ends(groups)]
-    others = len(names) - MAX_NAMES
-    more = f" and {count_text(others, 'more group')}" if others > 0 else ""
-    return ", ".join(names[:MAX_NAMES]) + more
 
 
 MAX_EXPLAINED_SERVICES = 3

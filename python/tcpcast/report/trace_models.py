@@ -110,7 +110,16 @@ def _direction_parts(connections: Table, modelled: ModelResults) -> list[Part]:
     if any(marks.values()):
         key = f"{UNTRUSTED_MARK} outside the formula's domain (see tcpcast engines), not compared"
         parts.append(Paragraph(key, "aside", "  "))
-    return [*parts, _interval_class_parts(modelled.intervals)]
+    classes, counted = np.unique(modelled.intervals["class"], return_counts=True)
+    # The interval classes of PFTK (section 3), such as T0: without loss, TD, then timeouts.
+    order = np.lexsort(
+        (classes, np.char.startswith(classes, "T0"), ~np.char.startswith(classes, "TD"))
+    )
+    counts = [
+        f"{counted[i]} {'without loss' if classes[i] == '-' else classes[i]}"
+        for i in order.tolist()
+    ]
+    return [*parts, Paragraph(f"intervals of 100 s: {', '.join(counts)}", "aside", "  ")]
 
 
 def _relative_error_text(share: float) -> str:
@@ -121,13 +130,3 @@ def _error_cell(errors: Table, name: str) -> str:
     if name not in LOSS_MODELS or not math.isfinite(errors[name][0]):
         return ABSENT_MARK
     return f"{100 * errors[name][0]:.0f} %"
-
-
-def _interval_class_parts(intervals: Table) -> Paragraph:
-    """Return the number of intervals per interval class of PFTK (section 3), such as T0."""
-    names, counted = np.unique(intervals["class"], return_counts=True)
-    order = np.lexsort((names, np.char.startswith(names, "T0"), ~np.char.startswith(names, "TD")))
-    parts = [
-        f"{counted[i]} {'without loss' if names[i] == '-' else names[i]}" for i in order.tolist()
-    ]
-    return Paragraph(f"intervals of 100 s: {', '.join(parts)}", "aside", "  ")

@@ -99,7 +99,13 @@ def sweep(  # noqa: PLR0913 - keyword options of the run
     >>> results.to_arrow()["network.rtt"].to_pylist()
     [0.01, 0.02, 0.04, 0.08, 0.16]
     """
-    _check_workers(processes, dask, executor)
+    if sum(each is not None for each in (processes, dask, executor)) > 1:
+        raise TcpcastError("processes, dask and executor are mutually exclusive; use one")
+    if processes is not None and (type(processes) is not int or processes < 1):
+        raise DomainError(
+            f"processes: {processes!r} is not a number of processes; use 1 or more, or remove "
+            "it for one per core"
+        )
     if (dask, executor) == (None, None) and processes != 1 and may_simulate(engines):
         forkserver.start_forkserver()
     import_sweep_packages("pyarrow", "pyarrow.parquet")
@@ -149,16 +155,6 @@ def _choose_batch_size(runs: int, prepared: PreparedSweep) -> int:
         size = math.ceil(runs / FORMULA_BATCHES)
         return min(max(size, MIN_FORMULA_CELLS), MAX_FORMULA_CELLS)
     return max(1, math.ceil(runs / MAX_SIMULATED_BATCHES))
-
-
-def _check_workers(processes: int | None, dask: str | None, executor: Executor | None) -> None:
-    if sum(each is not None for each in (processes, dask, executor)) > 1:
-        raise TcpcastError("processes, dask and executor are mutually exclusive; use one")
-    if processes is not None and (type(processes) is not int or processes < 1):
-        raise DomainError(
-            f"processes: {processes!r} is not a number of processes; use 1 or more, or remove "
-            "it for one per core"
-        )
 
 
 def _run_batches(  # noqa: PLR0913 - the batches, and the workers

@@ -93,7 +93,20 @@ def open_database(sweep: PreparedSweep, folder: Path | None) -> Iterator[SweepDa
         The folder cannot be written, or the database is damaged.
     """
     if folder is not None:
-        _prepare_folder(folder)
+        output.check_folder_is_writable(folder)
+        output.check_file_is_writable(folder / RESULTS_FILE, kind=output.PARQUET_KIND)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise MachineError(f"cannot create {folder}: {error.strerror or error}") from error
+        names = sorted(path.name for path in folder.iterdir())
+        # A sweep that starts at the same time tries whether it can write here.
+        others = [name for name in names if not name.startswith(output.TEMPORARY_PREFIX)]
+        if others and DATABASE_FILE not in others:
+            former = "a sweep of a former version" if contains_sweep(folder) else "other files"
+            raise TcpcastError(
+                f"{folder} contains {former} ({others[0]}); use a new or empty directory for --out"
+            )
     with _connected(folder) as connection:
         connection.execute("PRAGMA busy_timeout = 0")
         connection.execute("BEGIN IMMEDIATE")  # other sweeps cannot write, but programs can read
@@ -146,24 +159,6 @@ def read_sweep(folder: Path) -> SweepResults:
         except (KeyError, TypeError, AttributeError, ValueError, ScenarioError) as error:
             raise sqlite3.DatabaseError(f"its definition cannot be read: {error}") from error
         return SweepDatabase(connection).read_results(sweep, folder)
-
-
-def _prepare_folder(folder: Path) -> None:
-    """Create a folder if it is missing; raise if it contains other files than a sweep."""
-    output.check_folder_is_writable(folder)
-    output.check_file_is_writable(folder / RESULTS_FILE, kind=output.PARQUET_KIND)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise MachineError(f"cannot create {folder}: {error.strerror or error}") from error
-    names = sorted(path.name for path in folder.iterdir())
-    # A sweep that starts at the same time tries whether it can write here.
-    others = [name for name in names if not name.startswith(output.TEMPORARY_PREFIX)]
-    if others and DATABASE_FILE not in others:
-        former = "a sweep of a former version" if contains_sweep(folder) else "other files"
-        raise TcpcastError(
-            f"{folder} contains {former} ({others[0]}); use a new or empty directory for --out"
-        )
 
 
 @contextmanager

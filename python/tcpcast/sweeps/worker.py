@@ -95,7 +95,12 @@ def answer_batch(
     KeyboardInterrupt
         ``stopped`` returned True.
     """
-    _check_version(spec.version)
+    version = get_version()
+    if version != spec.version:
+        raise MachineError(
+            f"the worker on {platform.node()} has tcpcast {version}, but the sweep was started "
+            f"with {spec.version}; install the same version everywhere"
+        )
     watch = None if stopped is None else _make_stop_callback(stopped)
     options = RunOptions(threads=1, progress=watch)
     stored: list[StoredAnswer] = []
@@ -109,15 +114,6 @@ def answer_batch(
             text = write_answer(each, by_class=spec.by_class)
             stored.append((key, position, text, each.wall_s, platform.node(), now))
     return stored
-
-
-def _check_version(expected: str) -> None:
-    version = get_version()
-    if version != expected:
-        raise MachineError(
-            f"the worker on {platform.node()} has tcpcast {version}, but the sweep was started "
-            f"with {expected}; install the same version everywhere"
-        )
 
 
 @functools.cache

@@ -111,30 +111,11 @@ def _loss_ends_up(states: States, _: Path) -> float:
     return _percent(ends and states.at("full_bw_count", one.end - 1) < 3)
 
 
-def _rounds_after_loss(states: States, path: Path) -> float:
-    one = _changed(states, "probe_up")
-    return (one.end_s - states.change_s) / path.rtt_s
-
-
-def _stays(states: States, _: Path) -> float:
-    one = _changed(states, "probe_up")
-    return _percent(states.next_name(one) in {"", "probe_rtt"})
-
-
-def _lasts_until_probe_rtt(states: States, path: Path) -> float:
-    one = _changed(states, "probe_up")
-    return one.duration_s / path.rtt_s
-
-
 def _lowest_headroom(states: States, _: Path) -> float:
     one = _changed(states, "probe_down")
     longterm = states.at("inflight_longterm_pkts", one.end - 1)
     limit = min(0.85 * longterm, float(states.at("target_inflight_pkts", one.end - 1)))
     return _ratio_percent(states.window("flight_pkts", one.end_s), limit)
-
-
-def _duration_s(phase: str) -> Check:
-    return lambda states, _: _changed(states, phase).duration_s
 
 
 def _probe_rtt_interval(states: States, _: Path) -> float:
@@ -144,12 +125,6 @@ def _probe_rtt_interval(states: States, _: Path) -> float:
 
 def _probe_rtt_ms(states: States, _: Path) -> float:
     return 1e3 * states.phase("probe_rtt").duration_s
-
-
-def _probe_rtt_rounds(states: States, _: Path) -> float:
-    one = states.phase("probe_rtt")
-    counts = states.table["round_count"]
-    return float(int(states.at("round_count", one.end)) - int(counts[one.first]))
 
 
 def _probe_rtt_inflight(states: States, path: Path) -> float:
@@ -163,11 +138,6 @@ def _resumes(states: States, path: Path) -> float:
     start_s = one.end_s + 2 * path.rtt_s
     sent = states.sent_packets(start_s, start_s + 10 * path.rtt_s) / (10 * path.rtt_s)
     return _ratio_percent(sent * 8 * 1500, path.rate_bps)
-
-
-def _restarts(states: States, _: Path) -> float:
-    after = states.within("idle_restart", states.change_s + 5, states.phases[-1].end_s)
-    return _percent(bool(after.any()))
 
 
 def _idle_s(states: States, _: Path) -> float:
@@ -306,10 +276,6 @@ def _spurious(metric: str) -> Check:
     return lambda states, _: _percent(states.answer.metrics[metric].value >= 1)
 
 
-def _probe_ended(states: States, _: Path) -> float:
-    return _percent(states.next_name(_changed(states, "probe_up")) == "probe_down")
-
-
 def _resumes_probe(states: States, _: Path) -> float:
     names = [each.name for each in states.phases]
     index = states.phases.index(_changed(states, "probe_up"))
@@ -339,11 +305,6 @@ def _bound_of_target(states: States, _: Path) -> float:
     target = float(states.at("target_inflight_pkts", one.end - 1))
     target = min(target, states.window("cwnd_pkts", one.end_s - 1e-6))
     return _ratio_percent(states.at("inflight_longterm_pkts", one.end), target)
-
-
-def _had_bound(states: States, _: Path) -> float:
-    one = _changed(states, "probe_up")
-    return _percent(bool(np.isfinite(states.at("inflight_longterm_pkts", one.first))))
 
 
 def _max_bw_in_refill(states: States, _: Path) -> float:
@@ -387,8 +348,16 @@ CHECKS: dict[int, dict[str, Check]] = {
         "rounds": _rounds("probe_up"),
         "next": _follows("probe_up", "probe_down"),
     },
-    6: {"next": _loss_ends_up, "rounds": _rounds_after_loss},
-    7: {"stays": _stays, "rounds": _lasts_until_probe_rtt},
+    6: {
+        "next": _loss_ends_up,
+        "rounds": lambda states, path: (
+            (_changed(states, "probe_up").end_s - states.change_s) / path.rtt_s
+        ),
+    },
+    7: {
+        "stays": _follows("probe_up", "", "probe_rtt"),
+        "rounds": lambda states, path: _changed(states, "probe_up").duration_s / path.rtt_s,
+    },
     8: {
         "gain": _gain("pacing_gain", "probe_down"),
         "after": _lowest_headroom,
@@ -396,7 +365,7 @@ CHECKS: dict[int, dict[str, Check]] = {
     },
     9: {
         "before": _inflight_before_end("probe_down"),
-        "wait": _duration_s("probe_down"),
+        "wait": lambda states, _: _changed(states, "probe_down").duration_s,
         "next": _follows("probe_down", "probe_refill"),
     },
     10: {
@@ -404,13 +373,15 @@ CHECKS: dict[int, dict[str, Check]] = {
         "gain": _gain("cwnd_gain", "probe_rtt"),
         "inflight": _probe_rtt_inflight,
         "time": _probe_rtt_ms,
-        "rounds": _probe_rtt_rounds,
+        "rounds": _rounds("probe_rtt"),
         "next": _follows("probe_rtt", *CYCLE),
         "rate": _resumes,
     },
     11: {
         "idle": _idle_s,
-        "restart": _restarts,
+        "restart": lambda states, _: _percent(
+            states.within("idle_restart", states.change_s + 5, states.phases[-1].end_s).any()
+        ),
         "skips": lambda states, _: _percent(
             all(each.name != "probe_rtt" for each in states.phases)
         ),
@@ -443,13 +414,13 @@ CHECKS: dict[int, dict[str, Check]] = {
     },
     18: {
         "spurious": _spurious("spurious_recoveries"),
-        "ended": _probe_ended,
+        "ended": _follows("probe_up", "probe_down"),
         "bounds": _has_bounds_of_before,
         "resumes": _resumes_probe,
     },
     19: {
         "spurious": _spurious("spurious_timeouts"),
-        "ended": _probe_ended,
+        "ended": _follows("probe_up", "probe_down"),
         "bounds": _has_bounds_of_before,
         "resumes": _resumes_probe,
     },
@@ -460,7 +431,9 @@ CHECKS: dict[int, dict[str, Check]] = {
         "next": _follows("probe_rtt", "startup"),
     },
     21: {
-        "bound": _had_bound,
+        "bound": lambda states, _: _percent(
+            math.isfinite(states.at("inflight_longterm_pkts", _changed(states, "probe_up").first))
+        ),
         "next": _loss_ends_up,
         "ratio": _bound_ratio,
         "target": _bound_of_target,

@@ -162,8 +162,14 @@ class _Sections:
         return (_summary_section, *(partial(_case_section, case=case) for case in CASES))
 
 
-def _preface(runs: CaseRuns) -> list[str]:
-    return [
+PAPER: Paper[SampleSizes, CaseRuns] = Paper(
+    package=PACKAGE,
+    title="Test cases of BBR's draft",
+    simulations=CaseRuns,
+    whole=SampleSizes(seeds=4, paths=3),
+    quick=SampleSizes(seeds=2, paths=1),
+    parts=(_Sections(),),
+    preface=lambda runs: [
         "The 22 example test cases in the appendix of BBR's draft (draft-ietf-ccwg-bbr, source of "
         "3 August 2026) with the stack `bbr3` of the packet engine. The draft tolerates 2 % where "
         "it compares with the bandwidth; the ranges of other values allow 2 % around the numbers "
@@ -172,17 +178,7 @@ def _preface(runs: CaseRuns) -> list[str]:
         f"{runs.sample_sizes.seeds} runs with different seeds, which vary the times between "
         "probes. Hosts have no noise. Changes in a phase happen at the time at which a first run, "
         "without the change and with the same seed, enters it.",
-    ]
-
-
-PAPER: Paper[SampleSizes, CaseRuns] = Paper(
-    package=PACKAGE,
-    title="Test cases of BBR's draft",
-    simulations=CaseRuns,
-    whole=SampleSizes(seeds=4, paths=3),
-    quick=SampleSizes(seeds=2, paths=1),
-    parts=(_Sections(),),
-    preface=_preface,
+    ],
 )
 
 reproduce = PAPER.reproduce

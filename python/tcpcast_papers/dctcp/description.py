@@ -42,29 +42,6 @@ def _marking(threshold_pkts: int, rate_gbit: int) -> dict[str, Any]:
     }
 
 
-def _tables(flows: dict[str, int]) -> dict[str, Any]:
-    access = {"rate": "1gbit", "delay": "10us", "each": "sender"}
-    links = {
-        "access": access,
-        "trunk": _marking(65, 10),
-        "receiver": _marking(20, 1),
-        "receivers": _marking(20, 1) | {"each": "sender"},
-    }
-    classes = [
-        {"name": name, "flows": flows[name], "route": route, "delay": "40us", "back_delay": "60us"}
-        for name, route in ROUTES.items()
-    ]
-    return {
-        "link": links,
-        "class": classes,
-        "traffic": {"kind": "bulk"},
-        # The default of 100 us, for hosts of the Internet, would be as long as the round-trip time.
-        "tcp": {"stack": "dctcp", "host_noise": "2us"},
-        "run": {"duration": "3s", "warmup": "1s"},
-        "probes": {"link": "receiver"},
-    }
-
-
 def _rate_of_each(index: int, flows: int) -> Callable[[Answer], float]:
     return lambda answer: 1e-6 * float(answer.tables["by_class"]["goodput_bps"][index]) / flows
 
@@ -82,7 +59,32 @@ def _cells(lines: Lines) -> Iterator[Cell]:
         )
         for line in lines
     ]
-    yield Cell(("Figure 17",), "Figure 17", _tables(flows), tuple(values), PACKETS)
+    access = {"rate": "1gbit", "delay": "10us", "each": "sender"}
+    links = {
+        "access": access,
+        "trunk": _marking(65, 10),
+        "receiver": _marking(20, 1),
+        "receivers": _marking(20, 1) | {"each": "sender"},
+    }
+    classes = [
+        {"name": name, "flows": flows[name], "route": route, "delay": "40us", "back_delay": "60us"}
+        for name, route in ROUTES.items()
+    ]
+    yield Cell(
+        ("Figure 17",),
+        "Figure 17",
+        {
+            "link": links,
+            "class": classes,
+            "traffic": {"kind": "bulk"},
+            # The default of 100 us, for hosts of the Internet, is as long as the round-trip time.
+            "tcp": {"stack": "dctcp", "host_noise": "2us"},
+            "run": {"duration": "3s", "warmup": "1s"},
+            "probes": {"link": "receiver"},
+        },
+        tuple(values),
+        PACKETS,
+    )
 
 
 TWO_BOTTLENECKS = CellSet(

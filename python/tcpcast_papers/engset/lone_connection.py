@@ -168,13 +168,18 @@ def _special_case_section(runs: Runs, _: pathlib.Path) -> Section:
         section.rows.append(_row_of_value_in_text(f"spurious_{size}", hit[size], "simulated"))
         label = (published.values_printed_in_text().line_with(key=f"spurious_{size}")["quantity"],)
         section.rows += runs.row(label, _simulated_timeout_row, runs, size)
+    answers = {size: runs[_name_fixed_size_setting(size)] for size in _FIXED_SIZES_PKTS}
+    timeouts = ", ".join(
+        f"{answer['timeouts'] / answer['transfers']:.3g} timeouts per file of {size}"
+        for size, answer in answers.items()
+    )
     section.remarks = [
         "ON times and rates are calculated with RTT0 = 341.83 ms, as printed.",
         "With a window of 44 packets up to 35 packets wait at the 128 kbit/s link, for 1260 ms "
         "(printed as 1260 seconds). The timeout still has its minimum of 1 s: the RTT sample of "
         "packet 31 includes a wait behind 23 packets only, and the next RTT sample is from packet "
         f"63. In the simulation files of {sizes.min()} to {sizes.max()} packets time out. "
-        f"Simulated: {_timeouts_text(runs)}.",
+        f"Simulated: {timeouts}.",
     ]
     return section
 
@@ -182,14 +187,6 @@ def _special_case_section(runs: Runs, _: pathlib.Path) -> Section:
 def _simulated_timeout_row(runs: Runs, size: int) -> Row:
     simulated = first_timed_out_packet(runs, size)
     return _row_of_value_in_text(f"spurious_{size}", simulated, "simulated")
-
-
-def _timeouts_text(runs: Runs) -> str:
-    answers = {size: runs[_name_fixed_size_setting(size)] for size in _FIXED_SIZES_PKTS}
-    return ", ".join(
-        f"{answer['timeouts'] / answer['transfers']:.3g} timeouts per file of {size}"
-        for size, answer in answers.items()
-    )
 
 
 def first_timed_out_packet(runs: Runs, size_pkts: int) -> float | None:

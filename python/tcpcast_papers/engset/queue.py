@@ -86,20 +86,9 @@ def _table6(runs: Runs, _: Path) -> Section:
             continue
         each = _table6_setting(line["source"], int(line["sources"]))
         section.rows += printed_average_rows(label, line, runs, each)
-    section.rows += _max_queue_and_drop_rows(runs)
-    section.remarks = [
-        "The setting is 100M10M2M-R50-WR44-B200 with F = 12. With increasing load the rates of all "
-        "size distributions approach the rate of the model. The model's loss is far too high above "
-        "1 %, as the paper states.",
-    ]
-    return section
-
-
-def _max_queue_and_drop_rows(runs: Runs) -> list[Row]:
-    """Return the longest queue and the number of drops that Table 6 gives in parentheses."""
     longest = runs.sample(_table6_setting("E", 82))
     few = runs.sample(_table6_setting("E", 98))
-    return [
+    section.rows += [
         *longest.rows(
             ("82", "E", "longest queue"),
             "packets",
@@ -115,6 +104,12 @@ def _max_queue_and_drop_rows(runs: Runs) -> list[Row]:
             note="scaled to the paper's length",
         ),
     ]
+    section.remarks = [
+        "The setting is 100M10M2M-R50-WR44-B200 with F = 12. With increasing load the rates of all "
+        "size distributions approach the rate of the model. The model's loss is far too high above "
+        "1 %, as the paper states.",
+    ]
+    return section
 
 
 def _count_drops(answer: Answer) -> float:

@@ -21,24 +21,6 @@ from tcpcast_papers.fixed_point.runs import QUICK, WHOLE, Runs, SampleSizes
 from tcpcast_papers.printed import BOTH
 from tcpcast_papers.runner import Paper
 
-
-def _preface(runs: Runs) -> list[str]:
-    return [
-        f"The paper: {CITATION}. It prints seven tables, and plots the rest.",
-        "In 2001 it was not feasible to simulate all flows, so the paper's values are for one "
-        "exact flow among simplified ones. *Own* is a simulation of every flow, packet by packet, "
-        "with the paper's TCP and a 95 % interval. The sections *Schemes of Table ...* compare own "
-        "fixed points with the tables, with intervals over seeds. A value is in brackets if the "
-        "fixed point failed its own tests, or if the load is above the threshold.",
-        f"The page uses {len(runs)} simulations of about {runs.packets / 1e6:,.0f} million "
-        "packets.",
-        "The tolerance is 5 % in Tables 3 to 5, 10 % in Tables 1, 2 and 6, and 3 % for Table 7 "
-        "(computed from the paper's own tables) and for independent values. A difference is "
-        "explained if the same run, measured in another way, gives the printed value. Settings "
-        "that were found by trial are shown, but explain nothing.",
-    ]
-
-
 PAPER: Paper[SampleSizes, Runs] = Paper(
     package="tcpcast_papers.fixed_point",
     title="Fixed point methods: many TCP connections on one local loop",
@@ -59,7 +41,20 @@ PAPER: Paper[SampleSizes, Runs] = Paper(
         open_choices,
         variants,
     ),
-    preface=_preface,
+    preface=lambda runs: [
+        f"The paper: {CITATION}. It prints seven tables, and plots the rest.",
+        "In 2001 it was not feasible to simulate all flows, so the paper's values are for one "
+        "exact flow among simplified ones. *Own* is a simulation of every flow, packet by packet, "
+        "with the paper's TCP and a 95 % interval. The sections *Schemes of Table ...* compare own "
+        "fixed points with the tables, with intervals over seeds. A value is in brackets if the "
+        "fixed point failed its own tests, or if the load is above the threshold.",
+        f"The page uses {len(runs)} simulations of about {runs.packets / 1e6:,.0f} million "
+        "packets.",
+        "The tolerance is 5 % in Tables 3 to 5, 10 % in Tables 1, 2 and 6, and 3 % for Table 7 "
+        "(computed from the paper's own tables) and for independent values. A difference is "
+        "explained if the same run, measured in another way, gives the printed value. Settings "
+        "that were found by trial are shown, but explain nothing.",
+    ],
     unsettled=BOTH,
 )
 

@@ -146,7 +146,23 @@ class LocalLoop:
         """Return the scenario, with additional tables for engines."""
         tables: dict[str, Any] = {
             "network": self._network(),
-            "traffic": self._traffic(),
+            "traffic": {
+                "kind": "on-off",
+                "sources": self.sources,
+                "off": {
+                    "distribution": "lognormal",
+                    "mean": f"{MEAN_THINK_S}s",
+                    "sd": f"{MEAN_THINK_S * self.think_spread}s",
+                },
+                "size": {
+                    "distribution": "lognormal",
+                    "mean": f"{MEAN_SIZE_PKTS}pkt",
+                    "sd": f"{MEAN_SIZE_PKTS * self.size_spread}pkt",
+                },
+                "size_rounding": self.rounding,
+                "connection": "persistent",
+                "start": self.start,
+            },
             "tcp": {
                 "stack": "max-plus-reno",
                 "receiver_window": 40,
@@ -187,25 +203,6 @@ class LocalLoop:
         }
         hops = [backbone, {"name": "loop", **loop}]
         return {"ingress": {"rate": "10mbit", "delay": "20ms"}, "hop": hops, **ends}
-
-    def _traffic(self) -> dict[str, Any]:
-        return {
-            "kind": "on-off",
-            "sources": self.sources,
-            "off": {
-                "distribution": "lognormal",
-                "mean": f"{MEAN_THINK_S}s",
-                "sd": f"{MEAN_THINK_S * self.think_spread}s",
-            },
-            "size": {
-                "distribution": "lognormal",
-                "mean": f"{MEAN_SIZE_PKTS}pkt",
-                "sd": f"{MEAN_SIZE_PKTS * self.size_spread}pkt",
-            },
-            "size_rounding": self.rounding,
-            "connection": "persistent",
-            "start": self.start,
-        }
 
 
 @dataclass(frozen=True, slots=True)

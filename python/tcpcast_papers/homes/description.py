@@ -14,17 +14,6 @@ WHOLE = SampleSizes(seeds=3, packets=1e10)
 QUICK = SampleSizes(seeds=3, packets=7.5e7)
 
 
-def _preface(runs: PublishedRuns) -> list[str]:
-    return [
-        "Latency under load of home lines, measured with flent and simulated with the packet "
-        "engine under the published conditions. No constant of the simulator is fitted to them.",
-        "A value agrees if measured and simulated value differ by at most the tolerance and the "
-        "half-width of the simulated value's 95 % interval, which is over "
-        f"{runs.sample_sizes.seeds} runs with different seeds. The tolerance is 10 % or 2 ms for "
-        "the ping, 5 % for rates, 8 points for shares, and 15 % for the ack filter.",
-    ]
-
-
 PAPER: Paper[SampleSizes, PublishedRuns] = Paper(
     package=PACKAGE,
     title="Homes under load, measured and simulated",
@@ -32,7 +21,14 @@ PAPER: Paper[SampleSizes, PublishedRuns] = Paper(
     whole=WHOLE,
     quick=QUICK,
     parts=(SetSections(SETS),),
-    preface=_preface,
+    preface=lambda runs: [
+        "Latency under load of home lines, measured with flent and simulated with the packet "
+        "engine under the published conditions. No constant of the simulator is fitted to them.",
+        "A value agrees if measured and simulated value differ by at most the tolerance and the "
+        "half-width of the simulated value's 95 % interval, which is over "
+        f"{runs.sample_sizes.seeds} runs with different seeds. The tolerance is 10 % or 2 ms for "
+        "the ping, 5 % for rates, 8 points for shares, and 15 % for the ack filter.",
+    ],
 )
 
 reproduce = partial(published.reproduce, paper=PAPER, sets=SETS)

@@ -29,18 +29,6 @@ DATA_FILE_NAME = "agreement.csv"
 DATA_KIND = files.OutputKind("table", ",".join(COLUMNS).encode())
 
 
-def _preface(runs: KernelRuns) -> list[str]:
-    return [
-        "Linux 6.18 over an emulated link, measured in November 2026, compared with the packet "
-        "engine under the same conditions: path, stack, start times, warm-up and length of each "
-        "measurement.",
-        "A value agrees if kernel and simulation differ by at most the sum of its tolerance and "
-        "the half-widths of both 95 % intervals. No constant of the simulator is fitted to these "
-        "measurements.",
-        f"{len(runs)} cells; {DATA_FILE_NAME} also contains every value.",
-    ]
-
-
 class _NetworkPart:
     """The section about networks, whose cells are scenarios."""
 
@@ -86,7 +74,15 @@ PAPER: Paper[SampleSizes, KernelRuns] = Paper(
     whole=WHOLE,
     quick=QUICK,
     parts=(sections, _NetworkPart()),
-    preface=_preface,
+    preface=lambda runs: [
+        "Linux 6.18 over an emulated link, measured in November 2026, compared with the packet "
+        "engine under the same conditions: path, stack, start times, warm-up and length of each "
+        "measurement.",
+        "A value agrees if kernel and simulation differ by at most the sum of its tolerance and "
+        "the half-widths of both 95 % intervals. No constant of the simulator is fitted to these "
+        "measurements.",
+        f"{len(runs)} cells; {DATA_FILE_NAME} also contains every value.",
+    ],
 )
 
 

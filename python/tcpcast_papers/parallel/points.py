@@ -137,6 +137,7 @@ class Point:
             "rate": "10gbit" if self.loss else "1gbit",
             "delay": f"{1e3 * ACCESS_DELAY_S:g}ms",
         }
+        mean = {"distribution": "exponential", "mean": f"{1e3 * self.jitter_s:g}ms"}
         table: dict[str, Any] = {
             "name": "parallel",
             "network": {
@@ -144,7 +145,7 @@ class Point:
                 "ingress": access,
                 "bottleneck": self._bottleneck(),
                 "egress": access,
-                **self._jitter(),
+                **({"jitter": mean} if self.jitter_s else {}),
             },
             "traffic": {"kind": "bulk"} | ({} if self.rtt_spread else {"flows": self.flows}),
             "class": self._classes() if self.rtt_spread else [],
@@ -170,10 +171,6 @@ class Point:
         if self.loss:
             return link | {"queue": "red", "loss": self.loss}
         return link | {"buffer": "1bdp"}
-
-    def _jitter(self) -> dict[str, Any]:
-        mean = {"distribution": "exponential", "mean": f"{1e3 * self.jitter_s:g}ms"}
-        return {"jitter": mean} if self.jitter_s else {}
 
     def _classes(self) -> list[dict[str, Any]]:
         """Return a class for each flow, with RTTs around the RTT without a spread."""

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from tcpcast.answer import Answer
-    from tcpcast.scenario import Scenario
 
     from tcpcast_papers.parallel.loss_events import MeasuredTwoWays
     from tcpcast_papers.parallel.points import Point
@@ -208,19 +207,17 @@ class TraceJob:
         return [self._trace(index, progress) for index in range(self.traces)]
 
     def _trace(self, index: int, progress: Callable[[float], None]) -> MeasuredTwoWays:
+        warmup_s = TRACE_WARMUP_CYCLES * self.point.cycle_s
         result = simulate_scenario(
-            self._scenario(SEED + index), lambda share: progress((index + share) / self.traces)
+            self.point.scenario(
+                duration_s=warmup_s + self.packets / self.point.rate_pps,
+                warmup_s=warmup_s,
+                seed=SEED + index,
+                traced=True,
+            ),
+            lambda share: progress((index + share) / self.traces),
         )
         return self.analyse(self.point, result)
-
-    def _scenario(self, seed: int) -> Scenario:
-        warmup_s = TRACE_WARMUP_CYCLES * self.point.cycle_s
-        return self.point.scenario(
-            duration_s=warmup_s + self.packets / self.point.rate_pps,
-            warmup_s=warmup_s,
-            seed=seed,
-            traced=True,
-        )
 
 
 class Runs(Simulations[SampleSizes]):

@@ -7,19 +7,6 @@ from tcpcast_papers.pftk.published import CITATION
 from tcpcast_papers.pftk.runs import QUICK, WHOLE, Runs, SampleSizes
 from tcpcast_papers.runner import Paper
 
-
-def _preface(runs: Runs) -> list[str]:
-    return [
-        f"The paper: {CITATION}. Published are the values of its Tables 2 and 3. Predictions and "
-        "errors are only plotted in the paper, without numbers, so these rows have no verdict. The "
-        "claims of the paper are tested on these rows. The models (b = 2) are compared with the "
-        "tables directly. The other sections repeat the paper's experiment with simulated traces, "
-        "on paths similar to the paper's.",
-        f"The page uses {len(runs)} simulations. Intervals are 95 %, over independent traces of "
-        "the same paths.",
-    ]
-
-
 PAPER: Paper[SampleSizes, Runs] = Paper(
     package="tcpcast_papers.pftk",
     title="PFTK: the paper's traces and simulated ones",
@@ -34,7 +21,15 @@ PAPER: Paper[SampleSizes, Runs] = Paper(
         bottlenecks,
         window_chain,
     ),
-    preface=_preface,
+    preface=lambda runs: [
+        f"The paper: {CITATION}. Published are the values of its Tables 2 and 3. Predictions and "
+        "errors are only plotted in the paper, without numbers, so these rows have no verdict. The "
+        "claims of the paper are tested on these rows. The models (b = 2) are compared with the "
+        "tables directly. The other sections repeat the paper's experiment with simulated traces, "
+        "on paths similar to the paper's.",
+        f"The page uses {len(runs)} simulations. Intervals are 95 %, over independent traces of "
+        "the same paths.",
+    ],
 )
 
 reproduce = PAPER.reproduce

@@ -158,31 +158,28 @@ def draw_error_panels(
     every = np.concatenate([each for result in means.values() for each in result.values()])
     ticks = [0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100]
     for axes, (loss, result) in zip(panels, means.items(), strict=True):
-        _draw_errors(axes, names, result)
+        order = np.argsort(result[TD_ONLY], kind="stable")
+        places = np.arange(len(names))
+        width = 0.8 / len(result)
+        for number, (drawn, errors) in enumerate(result.items()):
+            shift = (number - (len(result) - 1) / 2) * width
+            axes.bar(
+                places + shift, errors[order], width, label=drawn, color=drawing.COLOURS[number]
+            )
+        axes.set_xticks(
+            places,
+            [names[index].replace(" to ", " – ") for index in order],
+            rotation=45,
+            ha="right",
+            rotation_mode="anchor",
+            fontsize=7,
+        )
+        axes.set_xlim(-0.7, len(names) - 0.3)
+        axes.grid(visible=False, axis="x")
+        axes.set_ylabel("average error")
         axes.set_title(f"loss: {loss}", fontsize=10)
         axes.set_yscale("log")
         axes.set_yticks(ticks, [f"{100 * tick:g} %" for tick in ticks])
         axes.minorticks_off()
         axes.set_ylim(0.7 * float(every.min()), 1.5 * float(every.max()))
     panels[0].legend(frameon=False, fontsize=8, loc="upper left")
-
-
-def _draw_errors(axes: Axes, names: Sequence[str], by_model: dict[str, Floats]) -> None:
-    """Draw each model's error per trace as bars, in the order of the errors of "TD only"."""
-    order = np.argsort(by_model[TD_ONLY], kind="stable")
-    places = np.arange(len(names))
-    width = 0.8 / len(by_model)
-    for number, (model, result) in enumerate(by_model.items()):
-        shift = (number - (len(by_model) - 1) / 2) * width
-        axes.bar(places + shift, result[order], width, label=model, color=drawing.COLOURS[number])
-    axes.set_xticks(
-        places,
-        [names[index].replace(" to ", " – ") for index in order],
-        rotation=45,
-        ha="right",
-        rotation_mode="anchor",
-        fontsize=7,
-    )
-    axes.set_xlim(-0.7, len(names) - 0.3)
-    axes.grid(visible=False, axis="x")
-    axes.set_ylabel("average error")

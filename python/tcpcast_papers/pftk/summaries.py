@@ -84,20 +84,17 @@ def _printed_values_section(runs: Runs, _: Path) -> Section:
             section.rows.append(Row(label, "%", None, share))
     both = [*traces(2), *traces(3)]
     wrong = sum(each.td_plus_to != each.loss_indications for each in both)
+    timeouts = sum(int(each.line["timeouts"]) for each in both)
+    share = timeouts / sum(each.td_plus_to for each in both)
     section.remarks = [
         f"In {len(both) - wrong} rows the loss indications are the sum of TD and TO. In the other "
         f"{wrong}, all of Table 2, the loss indications are more than TD + TO. It is unknown which "
         "value is wrong, so nothing is corrected, and p uses the column of the loss indications. "
         "RTT, T0 and p are inputs of the models. The T0 of manic to baskerville is 2.305 s here, "
         "and 2.495 s in another printing of the paper.",
-        f"Timeouts are {100 * _timeout_share(both):.0f} % of all indications.",
+        f"Timeouts are {100 * share:.0f} % of all indications.",
     ]
     return section
-
-
-def _timeout_share(rows: Sequence[Trace]) -> float:
-    timeouts = sum(int(each.line["timeouts"]) for each in rows)
-    return timeouts / sum(each.td_plus_to for each in rows)
 
 
 def _prediction_section(runs: Runs, folder: Path, *, number: int) -> Section:

@@ -18,7 +18,6 @@ from tcpcast_papers.reproduction import Row, Section, scale_metric
 if TYPE_CHECKING:
     import pathlib
 
-    from matplotlib.axes import Axes
     from tcpcast.models.pftk import FastRecovery
 
     from tcpcast_papers.pftk.runs import Runs, SimulatedTrace
@@ -112,7 +111,18 @@ def _newreno_section(runs: Runs, folder: pathlib.Path) -> Section:
     runs.check_all_rows()
     figure, panels = drawing.create_panels(len(ACK_FREQUENCIES), width=4.8, share_y=True)
     for axes, b in zip(panels, ACK_FREQUENCIES, strict=True):
-        _draw_rate_ratios(axes, b, shares)
+        for (model, delay_s, acked), ratios in shares.items():
+            if acked != b:
+                continue
+            colour = drawing.COLOURS[RTTS_S.index(delay_s)]
+            line = {CLOSED_FORM: "-", WINDOW_CHAIN: "--"}.get(model, ":")
+            legend = f"of the {model}, RTT {1e3 * delay_s:g} ms"
+            axes.plot(LOSSES, ratios, line, color=colour, marker="o", markersize=4, label=legend)
+        axes.set_title(f"b = {b}", fontsize=10)
+        legend = "p: loss of a packet if none before it in its round is lost"
+        drawing.set_loss_axis(axes, 0.8 * LOSSES[0], 1.25 * LOSSES[-1], legend)
+        axes.set_ylabel("NewReno / formula")
+        axes.legend(frameon=False, fontsize=8)
         axes.set_ylim(0, 1.1 * max(share for result in shares.values() for share in result))
     section.figures.append(drawing.Plot(figure, folder / "newreno.png"))
     section.remarks = [
@@ -144,23 +154,6 @@ def _rate_percent(
 def _range_text(shares: dict[tuple[str, float, int], list[float]], formula: str) -> str:
     result = [share for key, each in shares.items() if key[0] == formula for share in each]
     return f"{min(result):.2f} to {max(result):.2f}"
-
-
-def _draw_rate_ratios(
-    axes: Axes, b: int, shares: dict[tuple[str, float, int], list[float]]
-) -> None:
-    for (formula, rtt_s, acked), result in shares.items():
-        if acked != b:
-            continue
-        colour = drawing.COLOURS[RTTS_S.index(rtt_s)]
-        line = {CLOSED_FORM: "-", WINDOW_CHAIN: "--"}.get(formula, ":")
-        label = f"of the {formula}, RTT {1e3 * rtt_s:g} ms"
-        axes.plot(LOSSES, result, line, color=colour, marker="o", markersize=4, label=label)
-    axes.set_title(f"b = {b}", fontsize=10)
-    label = "p: loss of a packet if none before it in its round is lost"
-    drawing.set_loss_axis(axes, 0.8 * LOSSES[0], 1.25 * LOSSES[-1], label)
-    axes.set_ylabel("NewReno / formula")
-    axes.legend(frameon=False, fontsize=8)
 
 
 SECTIONS = (_closed_form_section, _newreno_section)

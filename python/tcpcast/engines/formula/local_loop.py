@@ -196,10 +196,6 @@ def restart_sqrt(scenario: Scenario, measured: Answer | None) -> Answer:
     )
 
 
-def _count_sources_text(sources: int) -> str:
-    return "1 source does" if sources == 1 else f"{sources:,} sources do"
-
-
 def fair_share(scenario: Scenario, measured: Answer | None) -> Answer:
     """Predict by equation (2), N a = C, solved for the send rate A of a user while on.
 
@@ -277,8 +273,9 @@ def _require_overload(
     )
     if math.isinf(_overload_bound_pps(inputs, inputs.loss)):
         min_sources = threshold * (1 - inputs.loss)
+        short = "1 source does" if inputs.sources == 1 else f"{inputs.sources:,} sources do"
         raise NotApplicable(
-            f"{name} requires a full link, but {_count_sources_text(inputs.sources)} not fill it; "
+            f"{name} requires a full link, but {short} not fill it; "
             f"use more than {digits(min_sources, 5)} sources (link rate x mean "
             "OFF time x (1 - loss) / mean file size)",
             Suggestion({"traffic.sources": math.floor(min_sources) + 1}),

@@ -119,7 +119,14 @@ def packet(scenario: Scenario, options: RunOptions) -> Answer:
         Sources or replications that do not fit into free memory.
     """
     check_packet_sizes(scenario)
-    _check_directions(scenario)
+    for group in scenario.populations:
+        is_mutual = group.sends == "both" or group.traffic.kind in ("requests", "stream")
+        if is_mutual and not group.tcp.is_modern:
+            raise NotApplicable(
+                f"{group.tcp.stack} sends data in one direction only, but "
+                f"{group.name or 'the traffic'} has data in both",
+                Suggestion(changes_to_set_stack(scenario, "linux-reno")),
+            )
     if not options.over_time:
         return simulate_with_configuration(scenario, options, make_configuration)
     return simulate_with_configuration(scenario, options, time_series.make_configuration_over_time)
@@ -361,18 +368,6 @@ WARM_UP_NOT_FOUND_NOTE = Note(
 
 def _has_reached_maximum_time(run: _native.Simulation) -> bool:
     return any(now >= MAX_RUN_S * NS_PER_SECOND for now, _ in run.clocks())
-
-
-def _check_directions(scenario: Scenario) -> None:
-    """Raise NotApplicable if TCP whose packets have no bytes must send data in both directions."""
-    for group in scenario.populations:
-        is_mutual = group.sends == "both" or group.traffic.kind in ("requests", "stream")
-        if is_mutual and not group.tcp.is_modern:
-            raise NotApplicable(
-                f"{group.tcp.stack} sends data in one direction only, but "
-                f"{group.name or 'the traffic'} has data in both",
-                Suggestion(changes_to_set_stack(scenario, "linux-reno")),
-            )
 
 
 def check_packet_sizes(scenario: Scenario) -> None:

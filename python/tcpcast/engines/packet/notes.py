@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from tcpcast.engines.packet.counters import BatchCounters, Estimates, Snapshot
     from tcpcast.scenario import Scenario
-    from tcpcast.scenario.classes import Population
 
 
 def make_interval_notes(
@@ -226,7 +225,11 @@ def noise_warnings(scenario: Scenario) -> Iterator[str]:
             if math.isfinite(on.link.rate)
         ]
         share = min([*rates, group.tcp.max_rate_bps])
-        if not (_is_paced(group) and math.isfinite(share)):
+        tcp = group.tcp
+        paced = tcp.is_modern and (
+            tcp.control in RATE_BASED if tcp.pacing == "internal" else tcp.pacing != "off"
+        )
+        if not (paced and math.isfinite(share)):
             continue
         noise_s = group.tcp.host_noise_s
         rate = float(f"{max_paced_bps(share, noise_s):.2g}")
@@ -237,10 +240,3 @@ def noise_warnings(scenario: Scenario) -> Iterator[str]:
                 f"flow sends at most about {rate_text(rate)}; Linux on fast hosts is less late "
                 "(tcp.host_noise = 10us)"
             )
-
-
-def _is_paced(group: Population) -> bool:
-    tcp = group.tcp
-    return tcp.is_modern and (
-        tcp.control in RATE_BASED if tcp.pacing == "internal" else tcp.pacing != "off"
-    )
