@@ -618,7 +618,7 @@ impl Connection {
     }
 
     /// Like [`Connection::poll_transmit`], but fills in `segment`, which must be empty or an earlier
-    /// segment of this end. Returns the packet of the sending end that it carries, if any.
+    /// segment of this end with data. Returns the packet of the sending end that it carries, if any.
     #[inline(always)]
     pub(super) fn poll(
         &mut self,
@@ -631,7 +631,7 @@ impl Connection {
             *segment = reset.or_else(|| self.poll_handshake_segment(now))?;
             return Some(None);
         }
-        if !self.sender.has_nothing_to_do() {
+        if !self.receiver.has_earlier_ack() && !self.sender.has_nothing_to_do() {
             if let Some(sent) = self.poll_sender(now, probe) {
                 self.fill_data(now, &sent, segment);
                 return Some(Some(sent));
@@ -689,7 +689,7 @@ impl Connection {
     #[inline(always)]
     pub(super) fn poll_run(&mut self, now: Nanos, segment: &mut Segment) -> Option<FullPacketRun> {
         // The buffers of a socket determine its packets.
-        if self.is_opening() || self.stack.socket.is_some() {
+        if self.is_opening() || self.stack.socket.is_some() || self.receiver.has_earlier_ack() {
             return None;
         }
         let mut run = self.sender.transmit_full_packet_run(now, &mut self.closing, &self.stack)?;

@@ -451,8 +451,8 @@ impl Endpoint {
                 self.recovery.report_retransmission(now, sink);
             }
             sink.send_segment(segment, number, kind);
-            if segment.flags.syn {
-                // Data of TCP Fast Open may follow.
+            if sent.is_none() {
+                // Data may follow a SYN of TCP Fast Open, or an earlier acknowledgement.
                 segment.clear();
             }
         }

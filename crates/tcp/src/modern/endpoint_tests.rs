@@ -214,3 +214,28 @@ fn restarted_connection_continues_the_count_of_acknowledged_packets() {
     );
     assert_eq!(pair.sent[SERVER].last(), Some(&(1, PacketKind::Data)));
 }
+
+#[test]
+fn acknowledgement_that_precedes_data_carries_no_data() {
+    let mut pair = Pair::new(HandshakeKind::None);
+    pair.write(SERVER, 14_480);
+    let packets: Vec<Segment> = pair.flying.drain(..).map(|(_, _, segment)| segment).collect();
+    let acked = packets[0].ack;
+    pair.now += DELAY;
+    // The data of the client answers the first packet, so that it needs no acknowledgement of its
+    // own. Acknowledgements of the packets 5 and 7 wait for each other, until a third gap opens.
+    for (packet, acked_packets) in [(0, 0), (2, 0), (3, 0), (4, 0), (5, 0), (7, 0), (9, 2)] {
+        pair.flying.clear();
+        let mut segment = packets[packet];
+        segment.ack = acked + acked_packets * 1448;
+        pair.ends[CLIENT].on_segment(pair.now, &segment, &pair.tcp, &mut NoProbe);
+        if packet == 0 {
+            pair.write(CLIENT, 100_000);
+        }
+        pair.transmit(CLIENT);
+    }
+    let sent: Vec<_> = pair.flying.iter().map(|(_, _, sent)| (sent.seq, sent.len)).collect();
+    let next = acked + 10 * 1448;
+    let data = (0..4).map(|packet| (next + packet * 1448, 1448));
+    assert_eq!(sent, [(next, 0)].into_iter().chain(data).collect::<Vec<_>>());
+}

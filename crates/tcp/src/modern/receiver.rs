@@ -69,7 +69,7 @@ pub struct Receiver {
     echoes: bool,
     /// DCTCP: whether the last packet was marked.
     marked: bool,
-    /// Acknowledgement to send before the acknowledgement that is due.
+    /// Acknowledgement to send before data and the acknowledgement that is due.
     earlier_ack: Option<Box<OutgoingAck>>,
     seen_ect: bool,
     /// Counters of accurate ECN.
@@ -487,6 +487,12 @@ impl Receiver {
             return self.earlier_ack.take().map(|outgoing| *outgoing);
         }
         (self.due == AckDueTime::NOW).then(|| self.send_ack_with_blocks(stack))
+    }
+
+    /// Whether an acknowledgement must precede data and the acknowledgement that is due.
+    #[inline(always)]
+    pub(super) fn has_earlier_ack(&self) -> bool {
+        self.earlier_ack.is_some()
     }
 
     /// Whether an acknowledgement is due now.
