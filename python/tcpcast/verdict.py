@@ -256,7 +256,8 @@ def compare_cells(main: str, cells_of: Cells) -> list[Finding]:
     alike = replace(largest, claim="alike", value=span, place=())
     if separate is None:
         # Sentences print values without intervals with three digits.
-        is_equal = f"{largest.value.value:.3g}" == f"{smallest.value.value:.3g}"
+        texts = {f"{each.value.value:.3g}" for each in extremes}
+        is_equal = len(texts) == 1 and texts != {"nan"}
         return [alike] if is_equal else [*extremes, Finding(claim="untested")]
     if separate:
         return extremes

@@ -90,9 +90,9 @@ def test_bounds_are_inclusive_and_alternatives_suffice() -> None:
     )
     assert "a loss of 11 %, but the limit is 10 %" in outside_domain_reason("pftk", loss_ratio=0.11)
     assert outside_domain_reason("no formula", loss_ratio=0.9) == ""
-    assert describe_domain("pftk").startswith(
-        "valid up to a loss of 10 %, a queue of 100 % of the buffer, bursts of 100 % of the buffer "
-        "and either a T0 of 10 RTT or"
+    assert describe_domain("pftk") == (
+        "valid up to a loss of 10 % and either a T0 of 10 RTT or 35 % of the time in timeouts, if "
+        "the queue fits into the buffer and bursts fit into it; error within 35 %"
     )
 
 

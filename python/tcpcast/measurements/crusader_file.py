@@ -77,7 +77,7 @@ def read_crusader(path: Path) -> LineTest:
         flows,
         [rtt for at, rtt in answered if start_s <= at <= end_s],
         min(idle, default=math.nan),
-        notes=["Crusader does not state the congestion control: CUBIC", *notes],
+        notes=["Crusader does not state the congestion control; CUBIC is assumed", *notes],
     )
 
 

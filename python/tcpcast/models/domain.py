@@ -7,7 +7,7 @@ The ``require_...`` functions check an argument; their message states its valid 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -51,6 +51,14 @@ _QUANTITY_TEXTS = {
     QUEUE_FILL: ("a queue of {} % of the buffer", 100),
     BURST_FILL: ("bursts of {} % of the buffer", 100),
 }
+
+
+_WHOLE_TEXTS = {
+    WINDOW_SHARE: "the window is at most the receiver window",
+    QUEUE_FILL: "the queue fits into the buffer",
+    BURST_FILL: "bursts fit into it",
+}
+"""Conditions in place of a limit of 100 %."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,13 +183,19 @@ def describe_domain(formula: str) -> str:
     domain = DOMAINS.get(formula)
     if domain is None:
         return ""
-    all_of = [_value_text(name, most) for name, most in domain.limits.items()]
+    whole = {name for name, most in domain.limits.items() if name in _WHOLE_TEXTS and most == 1}
+    all_of = [_value_text(n, most) for n, most in domain.limits.items() if n not in whole]
     one_of = " or ".join(_value_text(name, most) for name, most in domain.any_of.items())
     if one_of:
         all_of.append(f"either {one_of}")
-    bounds = " and ".join(part for part in (", ".join(all_of[:-1]), all_of[-1]) if part)
+    bounds = _enumeration(all_of)
     error = "" if domain.error is None else f"; error within {100 * domain.error:g} %"
-    return f"valid up to {bounds}{error}"
+    fitting = f", if {_enumeration([_WHOLE_TEXTS[n] for n in domain.limits if n in whole])}"
+    return f"valid up to {bounds}{fitting if whole else ''}{error}"
+
+
+def _enumeration(parts: Sequence[str]) -> str:
+    return " and ".join(part for part in (", ".join(parts[:-1]), *parts[-1:]) if part)
 
 
 def is_in_domain(formula: str, **values: ArrayLike) -> NDArray[np.bool_]:

@@ -92,7 +92,7 @@ async def _send_report_stylesheet(_: Request) -> Response:
 
 
 class _Page:
-    """The forms, and the number of answers in work."""
+    """The forms, and the number of answers in progress."""
 
     def __init__(self, forms: Mapping[str, Form], ask: Ask) -> None:
         self._forms, self._ask, self._in_work = forms, ask, 0

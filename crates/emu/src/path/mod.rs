@@ -140,7 +140,7 @@ pub struct EmulatedPaths {
     by_address: HashMap<IpAddr, u16>,
     pairs: Vec<PortPair>,
     by_ports: HashMap<(u16, u16), u32>,
-    /// Port for IPv4 packets whose destination no port has.
+    /// Port for IPv4 packets whose destination belongs to no port.
     default_port: Option<u16>,
     network: Network<PacketInTransit>,
     /// Counters by side of the sender: near, far.

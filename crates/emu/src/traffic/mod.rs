@@ -42,7 +42,7 @@ use traffic_tally::SharedTally;
 
 /// Port on which senders listen.
 const SENDER_PORT: u16 = 5001;
-/// Numbers of the ends of a flow.
+/// Indices of the two ends of a flow.
 const SERVER: usize = 0;
 const CLIENT: usize = 1;
 

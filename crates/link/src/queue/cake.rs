@@ -123,7 +123,7 @@ pub struct CakeConfig {
     pub overhead_bytes: i32,
     /// Smallest length that the shaper counts.
     pub mpu_bytes: u32,
-    /// Cells of the link below.
+    /// Cells into which the link below divides packets.
     pub framing: CellFraming,
     /// Traffic classes.
     pub tins: Tins,
@@ -699,7 +699,7 @@ impl<T: Copy> Cake<T> {
         self.next_release > now && self.next_failsafe > now
     }
 
-    /// Chooses the tin to serve. A packet waits, so a tin has queues to serve.
+    /// Chooses the tin to serve. At least one packet is waiting, so that a tin can be served.
     fn choose_tin(&mut self, now: Nanos) -> usize {
         if self.tins.len() == 1 {
             // The deficit of a single tin decides nothing.

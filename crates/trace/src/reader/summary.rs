@@ -101,7 +101,7 @@ pub struct Damage {
     pub kind: DamageKind,
 }
 
-/// Maximum number of damages listed; the others are counted.
+/// Maximum number of damaged places that are listed; the others are counted.
 const MAX_DAMAGE: usize = 16;
 
 /// Summary of the frames read so far.
@@ -141,9 +141,9 @@ pub struct ReadSummary {
     pub wrong_lengths: u64,
     /// Frames dropped during the capture, if recorded.
     pub dropped: u64,
-    /// First damages of the file.
+    /// First damaged places of the file.
     pub damage: Vec<Damage>,
-    /// Number of damages not listed in `damage`.
+    /// Number of damaged places that `damage` does not list.
     pub more_damage: u64,
 }
 

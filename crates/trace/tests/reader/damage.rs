@@ -141,7 +141,7 @@ fn damaged_interface_is_read_partially() {
 }
 
 #[test]
-fn interfaces_and_damages_are_limited() {
+fn interfaces_and_damaged_places_are_limited() {
     let mut bytes = section(LITTLE);
     for _ in 0..70_000 {
         bytes.extend(interface(LITTLE, RAW as u16, &[]));

@@ -182,7 +182,7 @@ fn request_before_end_of_response_overlaps() {
 
 #[test]
 fn response_before_end_of_request_overlaps() {
-    // Seen at the client, the second request leaves before the first response arrives.
+    // At the client, the capture shows the second request before the first response.
     let mut talk = Talk::new([0.0, 30.0]);
     talk.data(100.0, CLIENT, 200);
     let requested = talk.next[CLIENT];

@@ -226,7 +226,7 @@ def slot_counters(rows: Floats, index: int) -> dict[str, Floats]:
 
 
 def _align_replications(replications: Sequence[Counts]) -> list[Counts]:
-    """Return all replications with the widest slots; a short last slot is joined to the previous.
+    """Return all replications with the widest slots; a short last slot joins the one before.
 
     Sums of queue length times time wrap at 2^64, so their differences are accumulated again.
     """
