@@ -22,8 +22,8 @@ class CongestionControl:
     """Base class: slow start, one packet per window, half the window after a loss.
 
     The simulator creates one instance per connection, without arguments, and sets ``cwnd`` to
-    ``tcp.initial_window``. It reads ``cwnd`` and ``pacing_rate`` after each call. Loss detection,
-    retransmissions and timers are those of Linux.
+    ``tcp.initial_window``, whose default is the ``cwnd`` of a new instance. It reads ``cwnd`` and
+    ``pacing_rate`` after each call. Loss detection, retransmissions and timers are those of Linux.
 
     Attributes
     ----------
@@ -76,6 +76,7 @@ class CongestionControl:
         self.cwnd = 1.0
 
 
+MAX_INITIAL_WINDOW = 1_000_000
 NAME_PATTERN = re.compile(r"[a-z][a-z0-9-]{0,30}")
 
 
@@ -112,12 +113,18 @@ def register_control(name: str, control: type[CongestionControl]) -> str:
     if not (inspect.isclass(control) and issubclass(control, CongestionControl)):
         raise ControlError(f'"{name}" must be a subclass of tcpcast.CongestionControl')
     try:
-        control()
+        initial_window = control().cwnd
     except Exception as error:
         raise ControlError(
             f"{control.__name__}() fails ({describe_error(error)}); each connection creates an "
             "instance without arguments"
         ) from error
+    is_number = isinstance(initial_window, int | float)
+    if not (is_number and 1 <= initial_window <= MAX_INITIAL_WINDOW):
+        raise ControlError(
+            f"{control.__name__}().cwnd, the initial window, is {initial_window!r}; use 1 to "
+            f"{MAX_INITIAL_WINDOW:,} packets"
+        )
     stack = modern_stacks.ModernStack(
         name,
         f"class {control.__name__} of Python",
@@ -129,9 +136,9 @@ def register_control(name: str, control: type[CongestionControl]) -> str:
     )
     _REGISTERED.append(stack)
     modern_stacks.MODERN_STACKS[name] = stack
-    modern_tcp.MODERN_PRESETS[name] = stack.keys
+    keys = stack.keys | {"initial_window": int(initial_window)}
+    modern_tcp.MODERN_PRESETS[name] = known[name] = keys
     modern_tcp.RATE_BASED.add(name)
-    known[name] = stack.keys
     return name
 
 

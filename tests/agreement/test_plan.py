@@ -237,6 +237,29 @@ def test_all_classes_grow_in_proportion(simulated: Install) -> None:
     assert fast["connection_rate_bps"][0] == pytest.approx(3e5)
 
 
+def test_all_classes_of_a_site_grow(simulated: Install) -> None:
+    """Regression: the note said that only a class with the name of the site grows."""
+    scenarios = simulated(lambda scenario: {"connection_rate_bps": 30e6 / scenario.senders})
+    traffic = {
+        "kind": "on-off",
+        "size": {"distribution": "constant", "value": "5MB"},
+        "off": {"distribution": "exponential", "mean": "20s"},
+    }
+    shared = {"site": "home", "sources": 2, "traffic": traffic, "route": ["core"], "rtt": "20ms"}
+    both = Scenario.from_dict(
+        {
+            "link": {"core": {"rate": "200mbit", "buffer": "1000pkt"}},
+            "site": {"home": {"count": 20}},
+            "class": [{"name": "film", **shared}, {"name": "web", **shared}],
+            "run": {"duration": "60s"},
+        }
+    )
+    plan = solve("users", both, rate_bps=100e3)
+    assert plan.value == pytest.approx(75, rel=0.02)  # members with four sources each
+    assert "All classes of site home grow (film, web)." in plan.notes
+    assert all(s.populations[0].count == 2 * s.sites["home"].count for s in scenarios)
+
+
 def test_split_adds_up_and_keeps_all_classes() -> None:
     for total in range(3, 200):
         split = split_in_proportion({"a": 60, "b": 40, "c": 1}, total, integer=True)

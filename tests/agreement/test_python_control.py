@@ -102,6 +102,28 @@ def test_errors_of_a_class_end_the_run() -> None:
     assert metrics(make_scenario("plain-reno"))["utilisation"] > 0.9
 
 
+class Constant(CongestionControl):
+    def __init__(self) -> None:
+        self.cwnd = 20.0
+
+    def on_ack(self, ack: Any) -> None:
+        pass
+
+
+def test_window_of_a_new_instance_is_the_initial_window() -> None:
+    """Regression: a window set in ``__init__`` was replaced by 10 packets, without a message."""
+    register_control("constant", Constant)
+    scenario = make_scenario("constant", **{"traffic.flows": 1, "network.bottleneck.rate": "1gbit"})
+    assert scenario.populations[0].tcp.initial_window == 20
+    assert metrics(scenario)["send_rate_pps"] == pytest.approx(20 / 0.04, rel=0.01)
+    ten = scenario.with_changes({"tcp.initial_window": 10})
+    assert metrics(ten)["send_rate_pps"] == pytest.approx(10 / 0.04, rel=0.01)
+    with pytest.raises(
+        ControlError, match=r"the initial window, is 0\.5; use 1 to 1,000,000 packets"
+    ):
+        register_control("wrong", type("Wrong", (CongestionControl,), {"cwnd": 0.5}))
+
+
 def test_names_and_classes_are_checked() -> None:
     with pytest.raises(ControlError, match="is a stack of tcpcast"):
         register_control("linux-cubic", PlainReno)

@@ -435,7 +435,9 @@ def write_scenario(
     )
     from tcpcast.captures.replay import make_replay_scenario  # noqa: PLC0415
 
-    written = make_replay_scenario(kept, Path(target).stem)
+    # Bytes that are no UTF-8 are valid in the name of a file, but not in that of a scenario.
+    name = Path(target).stem.encode(errors="replace").decode()
+    written = make_replay_scenario(kept, name)
     output.write_text(target, written.text, force=force)
     for warning in written.warnings:
         print_message(f"{target}: {warning}")

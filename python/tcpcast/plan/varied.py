@@ -205,7 +205,8 @@ def _vary_senders(
     of_class, alone = _KEYS_BY_KIND[kind]
     keys = {name: f"class.{name}.{of_class}" if scenario.classes else alone for name in counts}
     homes = dict.fromkeys(e.site for e in scenario.classes if e.site and e.name in counts)
-    if homes and not arriving:  # the number of homes grows, not that of the sources of each
+    of_sites = bool(homes) and not arriving
+    if of_sites:  # the number of homes grows, not that of the sources of each
         keys = {name: f"site.{name}.count" for name in homes}
         counts = {name: scenario.sites[name].count for name in homes}
     write: Callable[[float], Any] = _write_arrivals if arriving else int
@@ -232,13 +233,13 @@ def _vary_senders(
         smallest = "one source" + (" of each class" if len(counts) > 1 else "")
         more = {"easiest": (least, f"with {smallest}")}
         if homes:
-            of_sites = " and ".join(filter(None, homes))
+            members = " and ".join(filter(None, homes))
             more = {
-                "easiest": (least, f"with one member of {of_sites}"),
-                "text": f"largest number of members of site {of_sites}",
+                "easiest": (least, f"with one member of {members}"),
+                "text": f"largest number of members of site {members}",
                 "unit": "members",
                 "column": "members",
-                "axis": f"members of site {of_sites}",
+                "axis": f"members of site {members}",
             }
     return _of_question(  # type: ignore[no-any-return]
         question,
@@ -247,7 +248,7 @@ def _vary_senders(
         start=max(min(total, maximum), least) if question.name == "users" else least,
         minimum=least,
         maximum=maximum,
-        notes=tuple(_growth_notes(scenario, counts)),
+        notes=tuple(_growth_notes(scenario, counts, of_sites=of_sites)),
         counts=counts,
         scenario=scenario,
         **more,
@@ -269,12 +270,18 @@ def check_class(scenario: Scenario, name: str, known: Mapping[str, Any]) -> None
         raise OptionError("--class", f"must be {written}, not {units.quote(name)}")
 
 
-def _growth_notes(scenario: Scenario, counts: Mapping[str, float]) -> list[str]:
-    """Return a note about the growing and the constant classes, if there are several classes."""
+def _growth_notes(scenario: Scenario, counts: Mapping[str, float], *, of_sites: bool) -> list[str]:
+    """Return a note about the growing and the constant classes, if there are several classes.
+
+    ``counts`` has numbers of classes, or numbers of members of sites.
+    """
     if len(scenario.populations) == 1:
         return []
-    others = [each.name for each in scenario.populations if each.name not in counts]
-    if len(counts) == 1:
+    growing = [e.name for e in scenario.classes if e.site in counts] if of_sites else [*counts]
+    others = [each.name for each in scenario.populations if each.name not in growing]
+    if of_sites:
+        text = f"All classes of site {' and '.join(counts)} grow ({', '.join(growing)})"
+    elif len(counts) == 1:
         text = f"Only class {next(iter(counts))} grows"
     else:
         each = ", ".join(f"{name} {count:,.6g}" for name, count in counts.items())
