@@ -133,7 +133,7 @@ EXPERIMENTS = (
     Experiment(
         "buffer-sizing",
         "Buffer sizing",
-        "Which buffer keeps a link of 20 Mbit/s busy at an RTT of 50 ms, and what does it cost?",
+        "How large a buffer keeps 20 Mbit/s busy at an RTT of 50 ms, and what does it cost?",
         {
             "network": {"rtt": "50ms", "bottleneck": {"rate": "20mbit", "buffer": "1bdp"}},
             "traffic": {"kind": "bulk", "flows": 1},
