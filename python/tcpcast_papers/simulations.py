@@ -41,6 +41,13 @@ def seed_of_cell(*names: str) -> int:
     return SEED + zlib.crc32(" ".join(names).encode())
 
 
+def progress_of_run(
+    progress: Callable[[float], None], index: int, count: int
+) -> Callable[[float], None]:
+    """Return the function that reports the progress of one of several runs as that of all."""
+    return lambda share: progress((index + share) / count)
+
+
 @dataclass(frozen=True, slots=True)
 class RecordedRun:
     """A run of an engine, and the numbers of its answer by name.

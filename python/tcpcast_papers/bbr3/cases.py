@@ -150,17 +150,15 @@ def _lose(tables: Tables, start_s: float, end_s: float, loss: str) -> None:
     _at(tables, "forward", (start_s, {"loss": loss}), (end_s, {"loss": "0%"}))
 
 
-def _lose_while_limited(tables: Tables, path: Path) -> None:
-    _lose(tables, 2.0, 2.0 + 4 * path.rtt_s, "30%")
-
-
 def _lose_in_startup(tables: Tables, path: Path) -> None:
     _lose(tables, 7 * path.rtt_s, 11 * path.rtt_s, "15%")
 
 
-def _slower_from(phase: str, share: float) -> Callable[[Tables, Path, States], float]:
+def _rate_from(phase: str, share: float) -> Callable[[Tables, Path, States], float]:
+    """Return the change of the rate, to a share of the path's, at the start of a phase."""
+
     def change(tables: Tables, path: Path, states: States) -> float:
-        quiet_s = 0.0 if phase == "drain" else 3.2
+        quiet_s = 3.2 if phase == "probe_down" else 0.0
         time_s = states.phase(phase, quiet_s=quiet_s).start_s
         _at(tables, "bottleneck", (time_s, _rate(path, share)))
         return time_s
@@ -201,18 +199,6 @@ def _aggregate_acks(tables: Tables, path: Path) -> None:
         "values": ["0s", f"{hold_ms:.6g}ms"],
         "weights": [1 - 2e-2, 2e-2],
     }
-
-
-def _faster_in_cruise(tables: Tables, path: Path, states: States) -> float:
-    time_s = states.phase("probe_cruise").start_s
-    _at(tables, "bottleneck", (time_s, _rate(path, 10)))
-    return time_s
-
-
-def _slower_in_cruise(tables: Tables, path: Path, states: States) -> float:
-    time_s = states.phase("probe_cruise").start_s
-    _at(tables, "bottleneck", (time_s, _rate(path, 0.1)))
-    return time_s
 
 
 def _police(tables: Tables, path: Path) -> None:
@@ -262,7 +248,7 @@ CASES: tuple[Case, ...] = (
         4,
         app_share=0.5,
         limited_from_start=True,
-        base=_lose_while_limited,
+        base=lambda tables, path: _lose(tables, 2.0, 2.0 + 4 * path.rtt_s, "30%"),
         note="The application sends at half the rate of the path. From 2 s on, 30 % are lost for "
         "four round trips, so that six ranges are lost in one of them. In some runs so little is "
         "in flight then that DRAIN ends with the same acknowledgement.",
@@ -271,7 +257,7 @@ CASES: tuple[Case, ...] = (
     Case(
         4,
         4,
-        change=_slower_from("drain", 0.4),
+        change=_rate_from("drain", 0.4),
         note="At half the bandwidth, DRAIN empties the queue of a path that is 10 % slower within "
         "two rounds, so that step 3 of the draft does not hold; the rate drops by 60 % "
         "instead.",
@@ -299,7 +285,7 @@ CASES: tuple[Case, ...] = (
         9,
         24,
         paths=_SHORT,
-        change=_slower_from("probe_down", 0.8),
+        change=_rate_from("probe_down", 0.8),
         note="If the rate drops by 10 %, PROBE_DOWN at 0.9 of the bandwidth minus the margin of 1 "
         "% still empties the queue slowly; it drops by 20 % instead.",
     ),
@@ -332,7 +318,7 @@ CASES: tuple[Case, ...] = (
         12,
         paths=_SLOW,
         base=_lose_in_startup,
-        change=_faster_in_cruise,
+        change=_rate_from("probe_cruise", 10),
         note="Losses in STARTUP set the long-term bound. The rate then rises to ten times the "
         "path's in PROBE_CRUISE. Steps are whole packets: 2, 4, 8 and 17, for example. While "
         "the rate still grows with the bandwidth, it does not fill the bound, which then does "
@@ -343,7 +329,7 @@ CASES: tuple[Case, ...] = (
         20,
         paths=_FAST,
         buffer_bdp=0.5,
-        change=_slower_in_cruise,
+        change=_rate_from("probe_cruise", 0.1),
         note="The rate drops to a tenth in PROBE_CRUISE.",
     ),
     Case(

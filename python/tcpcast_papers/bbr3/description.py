@@ -18,7 +18,7 @@ from tcpcast_papers.printed import read_lines
 from tcpcast_papers.published.runs import metric_over_seeds
 from tcpcast_papers.reproduction import NotSelected, Range, Row, Section, Tolerance, Verdict
 from tcpcast_papers.runner import Paper
-from tcpcast_papers.simulations import Runs, seed_of_cell, simulate_scenario
+from tcpcast_papers.simulations import Runs, progress_of_run, seed_of_cell, simulate_scenario
 
 if TYPE_CHECKING:
     import pathlib
@@ -59,16 +59,13 @@ class CaseJob:
         values: dict[str, list[float]] = {name: [] for name in checks}
         first_seed = seed_of_cell(str(self.number), self.path.name)
         for index in range(self.seeds):
-            states = self._states(first_seed + index, partial(self._report, progress, index))
+            states = self._states(first_seed + index, progress_of_run(progress, index, self.seeds))
             for name, check in checks.items():
                 try:
                     values[name].append(check(states, self.path))
                 except DomainError:  # A phase is missing: no statement about it holds.
                     values[name].append(math.nan)
         return {name: metric_over_seeds(runs) for name, runs in values.items()}
-
-    def _report(self, progress: Callable[[float], None], index: int, share: float) -> None:
-        progress((index + share) / self.seeds)
 
     def _states(self, seed: int, progress: Callable[[float], None]) -> States:
         tables = self.case.tables(self.path)

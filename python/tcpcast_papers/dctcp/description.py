@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from tcpcast_papers.kernel.agreement import AllowedDifference
 from tcpcast_papers.published import description as published
-from tcpcast_papers.published.cells import Cell, CellSet, Value
+from tcpcast_papers.published.cells import Cell, CellSet, Value, class_reader
 from tcpcast_papers.published.runs import PublishedRuns, SampleSizes
 from tcpcast_papers.published.sections import SetSections
 from tcpcast_papers.runner import Paper
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from tcpcast.answer import Answer
+    from collections.abc import Iterator
 
     from tcpcast_papers.published.cells import Lines
 
@@ -42,10 +40,6 @@ def _marking(threshold_pkts: int, rate_gbit: int) -> dict[str, Any]:
     }
 
 
-def _rate_of_each(index: int, flows: int) -> Callable[[Answer], float]:
-    return lambda answer: 1e-6 * float(answer.tables["by_class"]["goodput_bps"][index]) / flows
-
-
 def _cells(lines: Lines) -> Iterator[Cell]:
     flows = {line["senders"]: int(line["flows"]) for line in lines}
     allowed = {line["senders"]: 0.1 * float(line["mbps_each"]) for line in lines}
@@ -55,7 +49,7 @@ def _cells(lines: Lines) -> Iterator[Cell]:
             "Mbit/s",
             float(line["mbps_each"]),
             AllowedDifference(absolute=allowed[line["senders"]]),
-            _rate_of_each(list(ROUTES).index(line["senders"]), int(line["flows"])),
+            class_reader("goodput_bps", line["senders"], 1e-6 / int(line["flows"])),
         )
         for line in lines
     ]

@@ -25,7 +25,15 @@ from tcpcast.measurements.line_test import (
 from tcpcast.measurements.traffic_shaping import ETHERNET_BYTES, HTB_BURST, ip_bytes
 
 from tcpcast_papers.kernel.agreement import AllowedDifference
-from tcpcast_papers.published.cells import Cell, CellSet, Lines, Value, Variant
+from tcpcast_papers.published.cells import (
+    Cell,
+    CellSet,
+    Lines,
+    Value,
+    Variant,
+    class_reader,
+    share_reader,
+)
 from tcpcast_papers.published.links import packets
 
 if TYPE_CHECKING:
@@ -183,22 +191,10 @@ def read_samples(line: dict[str, str], folder: Path) -> dict[str, str]:
     return changed
 
 
-def _ping_ms(answer: Answer, column: str) -> float:
-    classes = answer.tables["by_class"]
-    row = classes["name"].tolist().index("ping")
-    return 1e3 * float(classes[column][row])
-
-
 def _sum_mbit(answer: Answer, direction: str) -> float:
     classes = answer.tables["by_class"]
     rates = zip(classes["name"].tolist(), classes["goodput_bps"].tolist(), strict=True)
     return 1e-6 * float(sum(rate for name, rate in rates if name.startswith(direction)))
-
-
-def _share_percent(answer: Answer, first: str, second: str) -> float:
-    classes = answer.tables["by_class"]
-    rates = dict(zip(classes["name"].tolist(), classes["goodput_bps"].tolist(), strict=True))
-    return 100.0 * float(rates[first] / (rates[first] + rates[second]))
 
 
 def _value(
@@ -215,7 +211,7 @@ def _ping_values(line: dict[str, str]) -> Iterator[Value]:
         (PING_MEDIAN, "ping_median_ms", "delay_p50_s"),
     ):
         allowed = max(PING_MS, PING_RELATIVE * float(line[column]))
-        for value in _value(quantity, "ms", line[column], allowed, partial(_ping_ms, column=own)):
+        for value in _value(quantity, "ms", line[column], allowed, class_reader(own, "ping", 1e3)):
             # Medians are shown only.
             yield value if quantity == PING_P95 else replace(value, allowed=None)
 
@@ -243,7 +239,7 @@ def _share_values(groups: dict[FlowGroup, list[float]]) -> Iterator[Value]:
                 "%",
                 100.0 * sum(rates) / total,
                 AllowedDifference(absolute=SHARE_POINTS),
-                partial(_share_percent, first=cubic.name, second=other.name),
+                share_reader(cubic.name, other.name),
             )
 
 

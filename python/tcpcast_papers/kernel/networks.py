@@ -13,7 +13,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from tcpcast_papers.kernel.agreement import AllowedDifference
-from tcpcast_papers.published.cells import Cell, CellSet, Value
+from tcpcast_papers.published.cells import Cell, CellSet, Value, class_reader, share_reader
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -54,36 +54,22 @@ class NetworkCell:
     packets: float
 
 
-def _by_class(name: str, column: str, scale: float) -> Callable[[Answer], float]:
-    def read(answer: Answer) -> float:
-        table = answer.tables["by_class"]
-        at = [str(each) for each in table["name"]].index(name)
-        return scale * float(table[column][at])
-
-    return read
-
-
 def _metric(name: str, scale: float) -> Callable[[Answer], float]:
     return lambda answer: scale * answer.metrics[name].value
 
 
 def _rate(name: str) -> Quantity:
-    return Quantity(
-        f"rate of {name}", "Mbit/s", _by_class(name, "goodput_bps", 1e-6), relative=0.05
-    )
+    read = class_reader("goodput_bps", name, 1e-6)
+    return Quantity(f"rate of {name}", "Mbit/s", read, relative=0.05)
 
 
 _PING_P95 = Quantity(
-    "p95 of ping", "ms", _by_class("ping", "delay_p95_s", 1e3), relative=0.1, absolute=2.0
+    "p95 of ping", "ms", class_reader("delay_p95_s", "ping", 1e3), relative=0.1, absolute=2.0
 )
 
 
 def _share(of: str, beside: str) -> Quantity:
-    def read(answer: Answer) -> float:
-        first, second = (_by_class(each, "goodput_bps", 1.0)(answer) for each in (of, beside))
-        return 100.0 * first / (first + second)
-
-    return Quantity(f"share of {of} beside {beside}", "%", read, absolute=5.0)
+    return Quantity(f"share of {of} beside {beside}", "%", share_reader(of, beside), absolute=5.0)
 
 
 def _run(duration_s: float, warmup_s: float) -> dict[str, Any]:

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast_papers.kernel.agreement import AllowedDifference
-from tcpcast_papers.published.cells import Cell, CellSet, Lines, Value, Variant
+from tcpcast_papers.published.cells import Cell, CellSet, Lines, Value, Variant, class_reader
 from tcpcast_papers.published.links import (
     flows,
-    goodput_mbit,
     link,
     network,
     packets,
@@ -337,10 +336,6 @@ _PAM_QUEUES: dict[str, dict[str, Any]] = {
 }
 
 
-def _srtt_ms(index: int) -> Callable[[Answer], float]:
-    return lambda answer: 1e3 * float(answer.tables["by_class"]["rtt_mean_s"][index])
-
-
 def _pam_queue(aqm: str, threshold_ms: str) -> dict[str, Any]:
     """Return the table of a queue whose target is the threshold, in ms, or ``none``."""
     tables = _PAM_QUEUES[aqm]
@@ -377,7 +372,7 @@ def _pam(lines: Lines, *, families: dict[str, tuple[str, bool]], fallback: bool)
                     "Mbit/s",
                     float(line["tput_mbps_mean"]),
                     AllowedDifference(0.1, absolute=5),
-                    goodput_mbit(index),
+                    class_reader("goodput_bps", index, 1e-6),
                     float(line["tput_ci95"]),
                 ),
                 Value(
@@ -385,7 +380,7 @@ def _pam(lines: Lines, *, families: dict[str, tuple[str, bool]], fallback: bool)
                     "ms",
                     float(line["srtt_mean_ms"]),
                     AllowedDifference(0.15, absolute=1),
-                    _srtt_ms(index),
+                    class_reader("rtt_mean_s", index, 1e3),
                     float(line["srtt_ci95"]),
                 ),
             ]

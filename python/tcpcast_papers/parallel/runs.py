@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tcpcast_papers.parallel.published import BOTTLENECKS_MBIT
-from tcpcast_papers.simulations import SEED, Simulations, simulate_scenario
+from tcpcast_papers.simulations import SEED, Simulations, progress_of_run, simulate_scenario
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -215,7 +215,7 @@ class TraceJob:
                 seed=SEED + index,
                 traced=True,
             ),
-            lambda share: progress((index + share) / self.traces),
+            progress_of_run(progress, index, self.traces),
         )
         return self.analyse(self.point, result)
 

@@ -26,6 +26,23 @@ Lines = list[dict[str, str]]
 """Lines of a table, by column."""
 
 
+def class_reader(metric: str, of: int | str = 0, factor: float = 1.0) -> Callable[[Answer], float]:
+    """Return a function that reads a metric of a class, by its place or name, times a factor."""
+
+    def read(answer: Answer) -> float:
+        classes = answer.tables["by_class"]
+        row = of if isinstance(of, int) else classes["name"].tolist().index(of)
+        return factor * float(classes[metric][row])
+
+    return read
+
+
+def share_reader(of: int | str, beside: int | str) -> Callable[[Answer], float]:
+    """Return a function that reads the share of a class in the goodput of two classes, %."""
+    first, second = (class_reader("goodput_bps", each) for each in (of, beside))
+    return lambda answer: 100.0 * first(answer) / (first(answer) + second(answer))
+
+
 @dataclass(frozen=True, slots=True)
 class Value:
     """A measured value of a cell.

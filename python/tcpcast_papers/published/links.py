@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from tcpcast.scenario.modern_stacks import rules_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from tcpcast.answer import Answer
 
@@ -111,17 +111,7 @@ def packets(rate_mbit: float, duration_s: float) -> float:
     return rate_mbit * 1e6 * duration_s / (8 * 1500)
 
 
-def goodput_mbit(index: int = 0) -> Callable[[Answer], float]:
-    """Return a function that reads the goodput of a class, Mbit/s."""
-    return lambda answer: 1e-6 * float(answer.tables["by_class"]["goodput_bps"][index])
-
-
 def share_percent(answer: Answer) -> float:
     """Return the share of the first class in the goodput, %."""
     rates = answer.tables["by_class"]["goodput_bps"]
     return 100.0 * float(rates[0]) / float(sum(rates))
-
-
-def rtt_median_ms(answer: Answer) -> float:
-    """Return the median of the RTT samples of the first class, ms."""
-    return 1e3 * float(answer.tables["by_class"]["rtt_p50_s"][0])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from tcpcast.answer import Metric
@@ -23,7 +23,7 @@ from tcpcast_papers.published.sets import (
     ROUTER_BUFFERS,
     SINGLE_FLOWS,
 )
-from tcpcast_papers.simulations import Runs, seed_of_cell, simulate_scenario
+from tcpcast_papers.simulations import Runs, progress_of_run, seed_of_cell, simulate_scenario
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -87,7 +87,7 @@ class CellJob:
         for index in range(self.seeds):
             run = tables["run"] | {"seed": first_seed + index}
             scenario = Scenario.from_dict(tables | {"run": run})
-            answer = simulate_scenario(scenario, partial(self._report, progress, index))
+            answer = simulate_scenario(scenario, progress_of_run(progress, index, self.seeds))
             if answer.not_applicable is not None:
                 raise ScenarioError(answer.not_applicable)
             for value in self.cell.values:
@@ -98,9 +98,6 @@ class CellJob:
     def _tables(self) -> dict[str, Any]:
         changed = (each.tables for each in self.cell.variants if each.reason == self.variant)
         return next(changed, self.cell.tables)
-
-    def _report(self, progress: Callable[[float], None], index: int, share: float) -> None:
-        progress((index + share) / self.seeds)
 
 
 def metric_over_seeds(runs: Sequence[float]) -> Metric:

@@ -11,16 +11,14 @@ from tcpcast.scenario.modern_stacks import rules_of
 
 from tcpcast_papers.kernel.agreement import AllowedDifference
 from tcpcast_papers.kernel.cells import mean_over_runs
-from tcpcast_papers.published.cells import Cell, CellSet, Lines, Value
+from tcpcast_papers.published.cells import Cell, CellSet, Lines, Value, class_reader
 from tcpcast_papers.published.links import (
     ACK_BYTES,
     FRAME_BYTES,
     flows,
-    goodput_mbit,
     link,
     network,
     packets,
-    rtt_median_ms,
     shaped_rate,
     share_percent,
 )
@@ -54,7 +52,7 @@ def _single_flows(lines: Lines) -> Iterator[Cell]:
                     "Mbit/s",
                     float(line["goodput_mbit_mean"]),
                     AllowedDifference(0.02),
-                    goodput_mbit(),
+                    class_reader("goodput_bps", factor=1e-6),
                     float(line["goodput_ci95"]),
                 ),
             ),
@@ -228,7 +226,7 @@ def _pairs(lines: Lines) -> Iterator[Cell]:
                 "Mbit/s",
                 float(line[f"mbps{number}"]),
                 AllowedDifference(0.05),
-                goodput_mbit(number - 1),
+                class_reader("goodput_bps", number - 1, 1e-6),
                 runs=1,
             )
             for number in (1, 2)
@@ -370,7 +368,7 @@ def _nest(lines: Lines) -> Iterator[Cell]:
                     "ms",
                     median(float(line["srtt_ms"]) for line in steady),
                     AllowedDifference(0.05),
-                    rtt_median_ms,
+                    class_reader("rtt_p50_s", factor=1e3),
                     runs=1,
                 ),
             ),
