@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from tcpcast.errors import with_names
 
@@ -90,6 +90,11 @@ class Option:
     def help_text(self) -> str:
         """Line of ``--help``, with the front end's words for other options."""
         return with_names(self.help) if isinstance(self.help, str) else self.help()
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """Words that the option accepts; empty if it accepts other values."""
+        return () if self.type == list[str] else get_args(self.type)
 
     @property
     def value_type(self) -> Any:

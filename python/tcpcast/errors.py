@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -263,3 +264,19 @@ class MachineError(TcpcastError):
     """A requirement that the machine lacks: an optional package, a writable directory."""
 
     exit_code = 3
+
+
+def did_you_mean_text(word: object, known: Iterable[str]) -> str:
+    """Return `` (did you mean "..."?)`` with the nearest known word, or an empty text."""
+    near = find_nearest_word(word, known)
+    return f' (did you mean "{near}"?)' if near else ""
+
+
+def find_nearest_word(word: object, known: Iterable[str]) -> str | None:
+    """Return the known word most similar to the typed word, or None."""
+    names = {name.lower(): name for name in known}
+    typed = str(word).lower()
+    matches = difflib.get_close_matches(typed, names, n=1, cutoff=0.6)
+    if not matches:
+        matches = [n for n in names if len(typed) > 2 and (n.startswith(typed) or typed in n)][:1]
+    return names[matches[0]] if matches else None

@@ -186,7 +186,7 @@ def _read(option: str, read: Any, text: str) -> float:
 
 
 def _read_uses(text: str) -> dict[str, int]:
-    from tcpcast.scenario.table import did_you_mean_text  # noqa: PLC0415 - slow
+    from tcpcast.errors import did_you_mean_text  # noqa: PLC0415 - slow
 
     uses: dict[str, int] = {}
     for part in filter(None, (each.strip() for each in text.split(","))):

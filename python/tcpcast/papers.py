@@ -11,12 +11,11 @@ and writes no page.
 
 from __future__ import annotations
 
-import difflib
 import functools
 from importlib import metadata
 from typing import TYPE_CHECKING, Any, Protocol
 
-from tcpcast.errors import ScenarioError
+from tcpcast.errors import ScenarioError, find_nearest_word
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -75,8 +74,8 @@ def load_reproduction(name: str) -> Callable[..., Reproduction]:
     """
     names = find_paper_packages()
     if name not in names:
-        near = difflib.get_close_matches(name, names, n=1)
-        hint = f" Did you mean '{near[0]}'?" if near else ""
+        near = find_nearest_word(name, names)
+        hint = f" Did you mean '{near}'?" if near else ""
         raise ScenarioError(f"no paper '{name}'.{hint} The papers are: {', '.join(names)}.")
     reproduce: Callable[..., Reproduction] = names[name].paper(name)
     return reproduce

@@ -7,7 +7,6 @@ the float 0.05.
 
 from __future__ import annotations
 
-import difflib
 import json
 import math
 import numbers
@@ -16,7 +15,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from tcpcast.errors import UnitError
+from tcpcast.errors import UnitError, find_nearest_word
 from tcpcast.unit_tables import BYTE_UNITS, RATE_UNITS, TIME_NAMES, TIME_UNITS
 
 if TYPE_CHECKING:
@@ -91,7 +90,7 @@ def parse_rate(value: object) -> float:
                     f'"{decimal_text(number * 8)}{prefix}bit" for bytes'
                 )
         else:
-            near = _nearest_unit(unit.lower(), RATE_UNITS)
+            near = find_nearest_word(unit.lower(), RATE_UNITS)
             bad_rate_text = (
                 f"{quote(value)} is not a rate (bit, kbit, mbit, gbit or tbit); "
                 f'use "{decimal_text(number)}{near or "mbit"}"'
@@ -129,7 +128,7 @@ def parse_duration(value: object, *, example: str = "50ms") -> float:
             text = decimal_text(number)
             written = f'"{text}min" for minutes or "{text}ms" for milliseconds'
         else:
-            near = TIME_NAMES.get(unit.lower()) or _nearest_unit(unit, TIME_UNITS)
+            near = TIME_NAMES.get(unit.lower()) or find_nearest_word(unit, TIME_UNITS)
             written = f'"{decimal_text(number)}{near or "ms"}"'
         raise UnitError(f"{quote(value)} is not a time (ns, us, ms, s, min or h); use {written}")
     seconds = number * TIME_UNITS[unit or "s"]
@@ -453,15 +452,9 @@ def _bad_size_text(value: object, number: Decimal, unit: str, known: Mapping[str
         number *= step if larger[1].lower() == "p" else step**2
         near = "TiB" if larger[2] else "TB"
     else:
-        near = _nearest_unit(unit, known)
+        near = find_nearest_word(unit, known)
     written = f'"{decimal_text(number)}{near or next(iter(known))}"'
     return f"{quote(value)} is not a size ({', '.join(known)}); use {written}"
-
-
-def _nearest_unit(unit: str, known: Mapping[str, Decimal]) -> str | None:
-    lowered = {name.lower(): name for name in known}
-    near = difflib.get_close_matches(unit.lower(), lowered, n=1, cutoff=0.6)
-    return lowered[near[0]] if near else None
 
 
 def _check_range(

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from tcpcast.answer import finite_or_none
 from tcpcast.report.document import BLANK_LINE, Code, Document, Heading, Paragraph, Table
 
 from tcpcast_papers.claims import TITLE
@@ -222,17 +222,17 @@ def _row_json(report: Report, section: Section, row: Row) -> dict[str, Any]:
     return {
         "label": list(row.label),
         "unit": row.unit,
-        "published": None if row.published is None else _finite_or_none(row.published.value),
+        "published": None if row.published is None else finite_or_none(row.published.value),
         "claimed": row.published.text if isinstance(row.published, Range) else None,
-        "value": _finite_or_none(row.own),
-        "low": _finite_or_none(row.low),
-        "high": _finite_or_none(row.high),
-        "difference": _finite_or_none(row.difference),
+        "value": finite_or_none(row.own),
+        "low": finite_or_none(row.low),
+        "high": finite_or_none(row.high),
+        "difference": finite_or_none(row.difference),
         "verdict": row.verdict.value or None,
         "accepted": report.reason(section.title, row),
         "note": row.note or None,
         "explained_by": _cause_json(row.explained_by),
-        "beside": dict(zip(others, map(_finite_or_none, row.others), strict=True))
+        "beside": dict(zip(others, map(finite_or_none, row.others), strict=True))
         if row.others
         else None,
         "withheld": [
@@ -243,8 +243,4 @@ def _row_json(report: Report, section: Section, row: Row) -> dict[str, Any]:
 
 
 def _cause_json(cause: Cause | None) -> dict[str, Any] | None:
-    return None if cause is None else {"reason": cause.reason, "value": _finite_or_none(cause.own)}
-
-
-def _finite_or_none(value: float | None) -> float | None:
-    return value if value is not None and math.isfinite(value) else None
+    return None if cause is None else {"reason": cause.reason, "value": finite_or_none(cause.own)}

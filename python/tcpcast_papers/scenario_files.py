@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from tcpcast import output
 from tcpcast.errors import MachineError
+from tcpcast.scenario.changes import iter_values_by_dotted_key
 from tcpcast.scenario.toml import write_toml
 
 from tcpcast_papers.claims import BETWEEN_LABELS
@@ -214,7 +215,9 @@ def _assign_file_names(files: Sequence[_ScenarioFile]) -> dict[str, _ScenarioFil
         ].append(file)
     result: dict[str, _ScenarioFile] = {}
     for place, group in groups.items():
-        tables = [_flatten_by_dotted_key(file.run.scenario.source_tables()[0]) for file in group]
+        tables = [
+            dict(iter_values_by_dotted_key(file.run.scenario.source_tables()[0])) for file in group
+        ]
         keys = _distinguishing_keys(tables)
         for file, table in zip(group, tables, strict=True):
             stem = unique = _file_name_of_words([place, *_key_values_text(table, keys)])
@@ -246,17 +249,6 @@ def _key_values_text(table: Mapping[str, Any], keys: Iterable[str]) -> Iterator[
         elif value := table.get(key):
             shown = f"{len(value)}" if isinstance(value, list) else f"{value}"
             yield f"{key.rpartition('.')[2]} {shown}"
-
-
-def _flatten_by_dotted_key(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Return the values of nested tables by dotted key."""
-    result: dict[str, Any] = {}
-    for key, value in table.items():
-        if isinstance(value, Mapping):
-            result |= _flatten_by_dotted_key(value, f"{prefix}{key}.")
-        else:
-            result[f"{prefix}{key}"] = value
-    return result
 
 
 def _file_name_of_words(words: Iterable[str]) -> str:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tcpcast.captures.groups import host_address
-from tcpcast.errors import CaptureError
+from tcpcast.errors import CaptureError, find_nearest_word
 
 if TYPE_CHECKING:
     from tcpcast.captures.capture_tables import CaptureTables
@@ -83,10 +82,10 @@ def _directions_of_endpoints(capture: CaptureTables, words: str) -> Rows:
     if kept.any():
         return np.flatnonzero(kept)
     seen = np.unique(capture.connections["src"]).tolist()
-    near = difflib.get_close_matches(source, seen, n=1) or seen[:1]
+    near = find_nearest_word(source, seen) or seen[0]
     raise CaptureError(
         f'{capture.file}: no data are sent from or to "{words}"; use an address, for example '
-        f'"{near[0]}", a pair "SOURCE > DESTINATION", a connection number, or "all"'
+        f'"{near}", a pair "SOURCE > DESTINATION", a connection number, or "all"'
     )
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 from typing import Any
 
 import typer
 from typer.core import TyperGroup
 
-from tcpcast.errors import TcpcastError
+from tcpcast.errors import TcpcastError, find_nearest_word
 
 FORMER_COMMANDS = {
     "completion": "for bash, use _TCPCAST_COMPLETE=source_bash tcpcast (also _zsh, _fish)",
@@ -59,6 +58,6 @@ class Commands(TyperGroup):
         typed = f"{path} {name}".removeprefix("tcpcast ")
         if typed in FORMER_COMMANDS:
             return f"there is no command {typed}; {FORMER_COMMANDS[typed]}"
-        near = difflib.get_close_matches(name, known, n=1)
-        hint = f"; did you mean '{near[0]}'?" if near else "."
+        near = find_nearest_word(name, known)
+        hint = f"; did you mean '{near}'?" if near else "."
         return f"no command '{typed}'{hint} Commands: {', '.join(known)}"

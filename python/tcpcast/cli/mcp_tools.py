@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import functools
-import json
 import re
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 from tcpcast.cli.commands import CAPTURES, CONTEXT_OPTION, PREDICT, RUN, TRACE
 from tcpcast.cli.mcp_worker import MAX_REQUESTED_ROWS
@@ -17,6 +16,7 @@ from tcpcast.command_option import REQUIRED, Argument, Option
 from tcpcast.errors import TcpcastError
 from tcpcast.plan.questions import QUESTIONS
 from tcpcast.scenario.loading import packaged_summaries, read_packaged_text
+from tcpcast.scenario.toml import write_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -160,8 +160,7 @@ def _value_schema(row: Option) -> dict[str, Any]:
         return {"anyOf": [{"type": "object"}, texts]} if _is_changes(row) else texts
     if row.type is int:
         return {"type": "integer"} | ({} if row.minimum is None else {"minimum": row.minimum})
-    choices = get_args(row.type) if row.type not in {None, str, list[str]} else ()
-    return {"type": "string"} | ({"enum": list(choices)} if choices else {})
+    return {"type": "string"} | ({"enum": list(row.choices)} if row.choices else {})
 
 
 def _is_changes(row: Option) -> bool:
@@ -173,21 +172,11 @@ def _changes_of_table(table: Mapping[str, Any]) -> Iterator[str]:
     for key, value in table.items():
         if not key or "=" in key:
             raise TcpcastError(f"set: {key!r} is not a key, such as network.rtt")
-        yield f"{key}={_toml_value(key, value)}"
-
-
-def _toml_value(key: str, value: Any) -> str:
-    """Return a JSON value as TOML on one line."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, str | int | float):
-        return json.dumps(value)
-    if isinstance(value, list):
-        return f"[{', '.join(_toml_value(key, each) for each in value)}]"
-    if isinstance(value, dict):
-        entries = (f"{json.dumps(k)} = {_toml_value(key, each)}" for k, each in value.items())
-        return f"{{{', '.join(entries)}}}"
-    raise TcpcastError(f"set: {key} is null; remove this key, or use a value")
+        try:
+            yield f"{key}={write_value(value)}"
+        except TypeError:
+            text = f"set: {key} is null; remove this key, or use a value"
+            raise TcpcastError(text) from None
 
 
 def _argument_help(using: Mapping[str, Option], questions: int) -> str:

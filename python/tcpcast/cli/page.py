@@ -11,7 +11,7 @@ import re
 import shlex
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tcpcast import output
 from tcpcast.cli.commands import CAPTURES, COMMANDS
@@ -433,11 +433,7 @@ def _speaking_of_fields(rows: Iterable[Option]) -> AbstractContextManager[None]:
 def _option_field(row: Option, example: str = "") -> Field:
     """Return the field of an option; its initial value is that of an example of the command."""
     page = row.form_field
-    choices = (
-        dict.fromkeys(map(str, get_args(row.type)), "")
-        if not (row.type in {None, str, int, bool} or row.type == list[str])
-        else {}
-    )
+    choices = dict.fromkeys(row.choices, "")
     default, label = "" if page is None else page.default, _label(row)
     if not row.metavar:
         choices = {"no": "", "yes": ""}

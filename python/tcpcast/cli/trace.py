@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +22,7 @@ from tcpcast.cli.reports import (
     write_reports_on_captures,
 )
 from tcpcast.cli.streams import ignore_broken_pipe, print_message
-from tcpcast.errors import CaptureError, MachineError, TcpcastError
+from tcpcast.errors import CaptureError, MachineError, TcpcastError, find_nearest_word
 from tcpcast.interrupts import INTERRUPTED_EXIT_CODE
 from tcpcast.output import PARQUET_KIND
 from tcpcast.protected_inputs import protect_inputs
@@ -361,11 +360,11 @@ def check_table_name(table: str | None) -> None:
         return
 
     if table not in TABLE_NAMES:
-        near = difflib.get_close_matches(table, TABLE_NAMES, n=1)
+        near = find_nearest_word(table, TABLE_NAMES)
         text = (
             f"there is no table {table!r}; use {', '.join(TABLE_NAMES[:-1])} or {TABLE_NAMES[-1]}"
         )
-        raise TcpcastError(text + (f" (did you mean {near[0]!r}?)" if near else ""))
+        raise TcpcastError(text + (f" (did you mean {near!r}?)" if near else ""))
 
 
 def check_output_folders(plot: str | None, parquet: str | None, *, force: bool) -> None:

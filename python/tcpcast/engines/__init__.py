@@ -6,7 +6,6 @@ formulas are in :data:`tcpcast.engines.formula.FORMULAS`.
 
 from __future__ import annotations
 
-import difflib
 import time
 from typing import TYPE_CHECKING
 
@@ -28,6 +27,7 @@ from tcpcast.errors import (
     Suggestion,
     TcpcastError,
     UnknownEngine,
+    find_nearest_word,
 )
 from tcpcast.interrupts import raise_dropped_interrupt
 
@@ -278,6 +278,6 @@ def _check_engine_name(name: str) -> None:
         (words for part, words in _HINTS_FOR_UNKNOWN_NAMES.items() if part in text.lower()), None
     )
     if hint is None:
-        near = difflib.get_close_matches(text, names, n=1)
-        hint = f"; did you mean '{near[0]}'?" if near else "."
+        near = find_nearest_word(text, names)
+        hint = f"; did you mean '{near}'?" if near else "."
     raise UnknownEngine(f"no engine '{name}'{hint} The engines are: {', '.join(names)}.")

@@ -10,7 +10,7 @@ import numpy as np
 
 from tcpcast import units
 from tcpcast.answer import UNITS
-from tcpcast.errors import TcpcastError, UnitError
+from tcpcast.errors import TcpcastError, UnitError, did_you_mean_text
 from tcpcast.metrics import HEADLINE_METRICS
 from tcpcast.report.chart import (
     Axis,
@@ -33,7 +33,6 @@ from tcpcast.report.sweep_cells import (
     metric_grids,
 )
 from tcpcast.report.verdict import verdict_text
-from tcpcast.scenario.table import did_you_mean_text
 from tcpcast.sweeps.prepared import MAX_FIGURE_KEYS, select_figure_keys
 from tcpcast.verdict import sweep_findings
 

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
-from tcpcast.errors import InputError, ScenarioError
-from tcpcast.scenario.table import did_you_mean_text
+from tcpcast.errors import InputError, ScenarioError, did_you_mean_text
 from tcpcast.units import quote
 
 if TYPE_CHECKING:

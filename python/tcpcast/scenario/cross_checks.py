@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tcpcast import units
+from tcpcast.errors import did_you_mean_text
 from tcpcast.scenario.cross import MAX_RATE_SHARE, FgnCross, ParetoCross, TraceCross
 from tcpcast.scenario.hops import Hop
 from tcpcast.scenario.return_path import RETURN, ReturnLink
-from tcpcast.scenario.table import did_you_mean_text, make_error_at
+from tcpcast.scenario.table import make_error_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,7 +13,7 @@ from pydantic import (
 )
 
 from tcpcast import units
-from tcpcast.errors import UnitError
+from tcpcast.errors import UnitError, did_you_mean_text
 from tcpcast.scenario.csv_file import data_rows, read_file_of_table
 from tcpcast.scenario.jitter import JitterRule
 from tcpcast.scenario.link import UNLIMITED, Link
@@ -21,13 +21,7 @@ from tcpcast.scenario.loss import LossRule, RestOfRound, add_ratio_to_schema
 from tcpcast.scenario.name_patterns import Name
 from tcpcast.scenario.quantities import Duration, PositiveDuration, Rate
 from tcpcast.scenario.remark import RemarkRule
-from tcpcast.scenario.table import (
-    Errors,
-    Table,
-    did_you_mean_text,
-    make_error_at,
-    make_key_error,
-)
+from tcpcast.scenario.table import Errors, Table, make_error_at, make_key_error
 from tcpcast.scenario.traffic import Count
 
 SENDER = "sender"

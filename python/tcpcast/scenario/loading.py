@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tcpcast import units
-from tcpcast.errors import ScenarioError
+from tcpcast.errors import ScenarioError, find_nearest_word
 from tcpcast.protected_inputs import protect_inputs
 from tcpcast.scenario.changes import apply_changes
 from tcpcast.scenario.model import Scenario
-from tcpcast.scenario.table import find_nearest_word
 from tcpcast.units import NUMBER
 
 if TYPE_CHECKING:

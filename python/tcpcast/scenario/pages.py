@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
 
 from tcpcast import units
-from tcpcast.errors import CaptureError, UnitError
+from tcpcast.errors import CaptureError, UnitError, did_you_mean_text
 from tcpcast.protected_inputs import protect_inputs
 from tcpcast.scenario.csv_file import data_rows
 from tcpcast.scenario.har import read_har
@@ -19,13 +19,7 @@ from tcpcast.scenario.quantities import (
     Ratio,
     integer_annotation,
 )
-from tcpcast.scenario.table import (
-    Errors,
-    Table,
-    did_you_mean_text,
-    get_validation_context,
-    make_error_at,
-)
+from tcpcast.scenario.table import Errors, Table, get_validation_context, make_error_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -8,12 +8,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tcpcast import units
+from tcpcast.errors import did_you_mean_text
 from tcpcast.scenario.classes import Population, get_ack_bytes, get_packet_bytes
 from tcpcast.scenario.link import Link
 from tcpcast.scenario.links import SENDER, NetworkLink
 from tcpcast.scenario.path import PathLink, PathView
 from tcpcast.scenario.return_path import RETURN
-from tcpcast.scenario.table import did_you_mean_text, make_error_at, prepend_location
+from tcpcast.scenario.table import make_error_at, prepend_location
 from tcpcast.scenario.traffic import Messages, Pages, Ping, Requests, Stream, Transfers
 
 if TYPE_CHECKING:

@@ -17,6 +17,7 @@ from pydantic import (
 )
 
 from tcpcast import units
+from tcpcast.errors import did_you_mean_text
 from tcpcast.metrics import HEADLINE_METRICS, METRICS
 from tcpcast.scenario.quantities import (
     RATIO_SCHEMA,
@@ -30,7 +31,6 @@ from tcpcast.scenario.quantities import (
 )
 from tcpcast.scenario.table import (
     Table,
-    did_you_mean_text,
     get_validation_context,
     make_error_at,
     make_key_error,

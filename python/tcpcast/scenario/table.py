@@ -4,7 +4,6 @@ An error is one line: the dotted key, the problem and the correction. Each table
 of its own keys; ``convert_to_input_errors`` prepends the dotted path.
 """
 
-import difflib
 import re
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -23,7 +22,7 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError, core_schema
 
-from tcpcast.errors import InputError
+from tcpcast.errors import InputError, did_you_mean_text, find_nearest_word
 from tcpcast.scenario import name_patterns
 from tcpcast.scenario.toml import write_value
 from tcpcast.units import quote
@@ -301,22 +300,6 @@ def unknown_word_message(what: str, word: object, known: Sequence[str]) -> str:
 def _join_quoted(words: Sequence[str]) -> str:
     quoted = [f'"{word}"' for word in words]
     return " or ".join([", ".join(quoted[:-1]), quoted[-1]]) if quoted[1:] else quoted[0]
-
-
-def did_you_mean_text(word: object, known: Iterable[str]) -> str:
-    """Return `` (did you mean "..."?)`` with the nearest known word, or an empty text."""
-    near = find_nearest_word(word, known)
-    return f' (did you mean "{near}"?)' if near else ""
-
-
-def find_nearest_word(word: object, known: Iterable[str]) -> str | None:
-    """Return the known word most similar to the typed word, or None."""
-    names = {name.lower(): name for name in known}
-    typed = str(word).lower()
-    matches = difflib.get_close_matches(typed, names, n=1, cutoff=0.6)
-    if not matches:
-        matches = [n for n in names if len(typed) > 2 and (n.startswith(typed) or typed in n)][:1]
-    return names[matches[0]] if matches else None
 
 
 _MAX_LISTED_KEYS = 25

@@ -18,7 +18,7 @@ from pydantic import (
 )
 
 from tcpcast import units
-from tcpcast.errors import UnitError
+from tcpcast.errors import UnitError, did_you_mean_text
 from tcpcast.scenario.byte_sizes import FileInBytes, is_in_bytes, write_size
 from tcpcast.scenario.distributions import (
     Constant,
@@ -54,7 +54,6 @@ from tcpcast.scenario.table import (
     Errors,
     Table,
     check_selecting_key,
-    did_you_mean_text,
     get_validation_context,
     make_error_at,
     make_key_error,

@@ -12,10 +12,9 @@ import numpy as np
 
 from tcpcast.engines import REGISTRY, check_engine_names
 from tcpcast.engines.registry import Formula
-from tcpcast.errors import InputError, ScenarioError
+from tcpcast.errors import InputError, ScenarioError, did_you_mean_text, find_nearest_word
 from tcpcast.scenario import Scenario, Sweep, load
 from tcpcast.scenario.sweep import LABEL_KEY
-from tcpcast.scenario.table import did_you_mean_text, find_nearest_word
 from tcpcast.sweeps.axes import (
     SweepAxis,
     SweepRange,
