@@ -382,6 +382,7 @@ def time_percentiles_of_groups(
         at = np.searchsorted(below, wanted, "left") - 1
         at = np.clip(at, firsts[filled], firsts[filled + 1] - 1)
         low, high = limits[cells[at] % width], limits[cells[at] % width + 1]
+        high = np.where(low == 0, 0, high)  # the first bucket contains only times of 0
         result[row, filled] = low + (high - low) * (wanted - below[at]) / counts[at]
     return result
 
