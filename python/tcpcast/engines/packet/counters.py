@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -345,11 +345,18 @@ def estimate_time_percentiles(
     first, counts = split_slot_counts(replications, groups)
     last = first + counts.shape[1]
     edges = 1e-9 * np.array(_native.TIME_BUCKET_LIMITS_NS[first : last + 1])
-    return [
+    estimates = [
         quantiles.estimate_exceeded_value(
             counts, edges, 1 - percent / 100, replications=max(1, len(replications))
         )
         for percent in percentages
+    ]
+    # The first bucket contains only times of 0.
+    return [
+        replace(each, value=0.0, low=None if each.low is None else 0.0)
+        if each is not None and each.value < edges[1] and first == 0
+        else each
+        for each in estimates
     ]
 
 
