@@ -3,11 +3,11 @@
 use super::config::FlowTraffic;
 use super::flow::{DeliveredStatistics, Flow, FlowClass, FlowEnd, ROLES, ScheduledChecks};
 use super::parcel::{CLIENT, NOT_WANTED, Parcel, ParcelContent};
-use super::wire::{DroppedParcel, Wire, other_end};
+use super::wire::{DroppedParcel, LinkRole, Wire, other_end};
 use super::{FlowSimulation, FlowTimer, Timers};
 use crate::clock::{NEVER, Nanos};
 use crate::packet::{Packet as NumberedPacket, PacketKind};
-use crate::probe::{Probes, SenderListener, SourceRecord};
+use crate::probe::{CrossPacketEvent, Probes, SenderListener, SourceRecord};
 use crate::random::RandomSource;
 use crate::round_loss::RoundLoss;
 use tcpcast_link::{Ecn, Packet};
@@ -405,13 +405,21 @@ impl FlowSimulation {
         }
     }
 
-    /// Counts dropped packets.
+    /// Removes dropped packets, and counts those with data.
     #[inline(never)]
     fn process_drops(&mut self) {
         let mut dropped = std::mem::take(&mut self.wire.dropped);
-        for DroppedParcel { at, parcel, cause, is_headline, is_own } in dropped.drain(..) {
-            let probes = &mut self.wire.probes;
-            let Parcel { flow, connection, number: first, packets, .. } = parcel;
+        for DroppedParcel { at, link, index, cause } in dropped.drain(..) {
+            let LinkRole { is_headline, is_own, .. } = *self.wire.role(link);
+            let Wire { probes, parcels, .. } = &mut self.wire;
+            let (parcel, _) = parcels.remove(index, Ecn::NotEct);
+            let Parcel { flow, connection, number: first, packets, of, .. } = *parcel;
+            if parcel.content == ParcelContent::Cross {
+                probes.cross.count_event(first as usize, CrossPacketEvent::Dropped);
+            }
+            if !parcel.is_data {
+                continue;
+            }
             let state = &mut self.flows[flow as usize];
             for number in (0..packets).map(|at| if first == 0 { 0 } else { first + at }) {
                 state.record.losses += u32::from(connection == state.connection && number != 0);
@@ -432,7 +440,8 @@ impl FlowSimulation {
                     probes.count_drop_elsewhere(at, record, &packet, is_own);
                 }
             }
-            if self.classes[parcel.of.class()].has_loss_feedback {
+            if self.classes[of.class()].has_loss_feedback {
+                let parcel = *self.wire.parcels.get(index);
                 self.notify_of_loss(at, &parcel);
             }
         }

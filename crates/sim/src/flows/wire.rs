@@ -68,14 +68,13 @@ pub(crate) struct FlowHeader {
     pub payload_bytes: u32,
 }
 
-/// A dropped packet of data.
+/// A packet that a link has dropped in the current event. Its parcel exists until the event ends.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DroppedParcel {
     pub at: Nanos,
-    pub parcel: Parcel,
+    pub link: LinkId,
+    pub index: u32,
     pub cause: DropCause,
-    pub is_headline: bool,
-    pub is_own: bool,
 }
 
 /// Observer of the network. Everything that needs the state of a flow is stored until the event
@@ -141,7 +140,7 @@ impl Wire {
     }
 
     #[inline(always)]
-    fn role(&self, link: LinkId) -> &LinkRole {
+    pub fn role(&self, link: LinkId) -> &LinkRole {
         &self.links[link.index()]
     }
 
@@ -233,16 +232,7 @@ impl NetworkObserver<u32> for Wire {
     }
 
     fn on_dropped(&mut self, now: Nanos, link: LinkId, index: u32, cause: DropCause) {
-        let LinkRole { is_headline, is_own, .. } = *self.role(link);
-        let (parcel, _) = self.parcels.remove(index, Ecn::NotEct);
-        if parcel.content == ParcelContent::Cross {
-            let stream = parcel.number as usize;
-            return self.probes.cross.count_event(stream, CrossPacketEvent::Dropped);
-        }
-        if parcel.is_data {
-            let parcel = *parcel;
-            self.dropped.push(DroppedParcel { at: now, parcel, cause, is_headline, is_own });
-        }
+        self.dropped.push(DroppedParcel { at: now, link, index, cause });
     }
 
     #[inline(always)]
