@@ -49,7 +49,8 @@ pub enum TcpEvent {
     Timeout {
         /// First unacknowledged packet.
         number: u32,
-        /// Packets of the file after it.
+        /// Packets of the file after it. A sender of bytes leaves them to its endpoint, which knows
+        /// the file.
         left: u32,
         /// State of the sender at expiry.
         state: TimeoutState,
@@ -65,6 +66,12 @@ pub enum TcpEvent {
         /// Minimum of cwnd and the receiver window.
         window: u32,
     },
+}
+
+/// Discards all events.
+impl TcpProbe for () {
+    #[inline(always)]
+    fn on_tcp_event(&mut self, _now: Nanos, _event: TcpEvent) {}
 }
 
 /// State of a sender when its retransmission timer expires.

@@ -141,7 +141,7 @@ fn drain(sender: &mut Sender, now: u64, stack: &Stack, forced: u32) {
     let mut beyond = 0;
     for count in 0.. {
         let (room, allowed) = (sender.in_flight() < sender.cwnd(), sender.receive_window_end());
-        let Some(sent) = sender.poll_transmit(now, stack, &mut ()) else { break };
+        let Some(sent) = sender.poll_transmit(now, stack) else { break };
         if sent.sending == SendReason::New {
             assert!(sent.start + u64::from(sent.len) <= allowed, "data exceed the receiver window");
         }

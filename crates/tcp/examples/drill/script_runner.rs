@@ -248,7 +248,7 @@ impl ScriptRunner {
 
     pub(super) fn collect_sent_packets(&mut self) {
         let Some(connection) = &mut self.connection else { return };
-        while let Some(segment) = connection.poll_transmit(self.now, &mut ()) {
+        while let Some(segment) = connection.poll_transmit(self.now) {
             self.sent.push_back((self.now, segment));
         }
     }

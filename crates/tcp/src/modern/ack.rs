@@ -9,9 +9,9 @@ use super::prr::PrrAckEffect;
 use super::recovery_phase::{PhaseName, RecoveryPhase};
 use super::segment::{ArrivingAck, CumulativeAck, TIMESTAMP_TICK, timestamp_at};
 use super::sender::{AllowedRetransmissions, Sender};
-use super::sender_event::{SenderEvent, SenderProbe};
 use super::stack::{LossDetection, PacingCondition, Stack, WindowReduction};
 use super::tick_clock::TimerPurpose;
+use crate::tcp_event::{TcpEvent, TcpProbe};
 use tcpcast_link::time::Nanos;
 
 impl Sender {
@@ -21,7 +21,7 @@ impl Sender {
         now: Nanos,
         ack: &ArrivingAck,
         stack: &Stack,
-        probe: &mut impl SenderProbe,
+        probe: &mut impl TcpProbe,
     ) {
         if ack.ack > self.flight.end_byte() {
             return;
@@ -31,7 +31,6 @@ impl Sender {
         {
             self.on_ack_slow_path(now, ack, stack, probe);
         }
-        self.report_window(now, probe);
     }
 
     /// Processes any acknowledgement. If the fast path applies, its result is the same.
@@ -41,7 +40,7 @@ impl Sender {
         now: Nanos,
         ack: &ArrivingAck,
         stack: &Stack,
-        probe: &mut impl SenderProbe,
+        probe: &mut impl TcpProbe,
     ) {
         let mut ctx = AckContext::from_sender(now, self);
         ctx.echo = ack.timestamps.map(|stamps| stamps.echo);
@@ -58,7 +57,7 @@ impl Sender {
         ack: &ArrivingAck,
         ctx: &mut AckContext,
         stack: &Stack,
-        probe: &mut impl SenderProbe,
+        probe: &mut impl TcpProbe,
     ) {
         ctx.advanced = ack.ack > self.una;
         ctx.ece = ack.ece && stack.ecn && self.marks.is_none();
@@ -84,7 +83,7 @@ impl Sender {
                 .adapt_reordering_window(self.delivery.delivered, self.delivery.prior_delivered());
         }
         if self.tail_probe.is_some() {
-            self.check_tail_loss_probe(ctx, stack, probe);
+            self.check_tail_loss_probe(ctx, stack);
         }
         self.repair = AllowedRetransmissions::Nothing;
         let alert = ctx.sacked || ctx.ece || ctx.dsack;
@@ -116,7 +115,7 @@ impl Sender {
         ack: &ArrivingAck,
         ctx: &mut AckContext,
         stack: &Stack,
-        probe: &mut impl SenderProbe,
+        probe: &mut impl TcpProbe,
     ) {
         if !stack.detection.uses_sack() || ack.sacks.is_empty() {
             return;
@@ -133,7 +132,7 @@ impl Sender {
         &mut self,
         ctx: &mut AckContext,
         stack: &Stack,
-        probe: &mut impl SenderProbe,
+        probe: &mut impl TcpProbe,
     ) {
         if ctx.dsack {
             self.process_ack_in_phase(ctx, stack, probe);
@@ -147,7 +146,7 @@ impl Sender {
         } else if matches!(self.timer, TimerPurpose::Persist(_)) {
             self.arm_persist_timer(ctx.now, stack);
         }
-        self.check_tail_loss_probe(ctx, stack, probe);
+        self.check_tail_loss_probe(ctx, stack);
     }
 
     /// RFC 9293, section 3.10.7.4: the most recent packet determines the window.
@@ -184,7 +183,7 @@ impl Sender {
         &mut self,
         ctx: &mut AckContext,
         stack: &Stack,
-        probe: &mut impl SenderProbe,
+        probe: &mut impl TcpProbe,
     ) {
         let uses_sack = stack.detection.uses_sack();
         let high = self.phase.end_of_phase().unwrap_or(0);
@@ -222,7 +221,7 @@ impl Sender {
         ctx: &mut AckContext,
         reordered_from: Option<u64>,
         stack: &Stack,
-        probe: &mut impl SenderProbe,
+        probe: &mut impl TcpProbe,
     ) {
         let first = self.flight.first_number();
         if self.flight.packets_out() > 0 && stack.detection.uses_sack() {
@@ -245,7 +244,7 @@ impl Sender {
             let first_sent = self.flight.packet(first).sent_at;
             ctx.set_timer = newest.is_some_and(|sent| sent < first_sent);
         }
-        self.report_rtt(ctx, stack, probe);
+        self.report_rtt(ctx, stack);
     }
 
     /// Whether the acknowledgement of a single packet may have been delayed. `prior` is the number
@@ -266,20 +265,10 @@ impl Sender {
 
     /// Passes the round-trip sample to the congestion control, before the phase changes.
     #[inline(always)]
-    pub(super) fn report_rtt(
-        &mut self,
-        ctx: &AckContext,
-        stack: &Stack,
-        probe: &mut impl SenderProbe,
-    ) {
-        if !self.control.needs_rtt_sample(&self.window, ctx.rtt) {
-            return;
-        }
-        let ssthresh = self.window.ssthresh;
-        let sample = self.build_ack_sample(ctx, 0, RateSample::default(), stack);
-        self.control.on_rtt_sample(&mut self.window, &sample);
-        if self.window.ssthresh != ssthresh {
-            probe.on_sender_event(ctx.now, SenderEvent::SlowStartExit { cwnd: self.window.cwnd });
+    pub(super) fn report_rtt(&mut self, ctx: &AckContext, stack: &Stack) {
+        if self.control.needs_rtt_sample(&self.window, ctx.rtt) {
+            let sample = self.build_ack_sample(ctx, 0, RateSample::default(), stack);
+            self.control.on_rtt_sample(&mut self.window, &sample);
         }
     }
 
@@ -290,7 +279,7 @@ impl Sender {
         &mut self,
         ctx: &mut AckContext,
         stack: &Stack,
-        probe: &mut impl SenderProbe,
+        probe: &mut impl TcpProbe,
     ) -> bool {
         let since = |sent: Nanos| ctx.now - sent;
         let acked = ctx.acked_sent.filter(|_| !ctx.retransmission_acked);
@@ -311,7 +300,7 @@ impl Sender {
             self.rtt.update_min(ctx.now, last);
         }
         self.rtt.add_sample(rtt, self.una, self.flight.end_byte(), stack);
-        probe.on_sender_event(ctx.now, SenderEvent::RttSample { rtt });
+        probe.on_tcp_event(ctx.now, TcpEvent::RttSample { rtt });
         true
     }
 

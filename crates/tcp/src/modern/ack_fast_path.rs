@@ -9,8 +9,8 @@ use super::flight_fast_path::AckedPackets;
 use super::recovery_phase::RecoveryPhase;
 use super::segment::CumulativeAck;
 use super::sender::{AllowedRetransmissions, Sender};
-use super::sender_event::SenderProbe;
 use super::stack::{LossDetection, Stack};
+use crate::tcp_event::TcpProbe;
 use tcpcast_link::time::Nanos;
 
 impl Sender {
@@ -22,7 +22,7 @@ impl Sender {
         now: Nanos,
         ack: &CumulativeAck,
         stack: &Stack,
-        probe: &mut impl SenderProbe,
+        probe: &mut impl TcpProbe,
     ) -> bool {
         if !self.can_use_fast_path(ack, stack) {
             return false;
@@ -38,7 +38,7 @@ impl Sender {
         let prior = Some(acked.delivered);
         ctx.maybe_delayed = self.may_be_delayed_ack(&ctx, prior, stack);
         self.update_rtt(&mut ctx, stack, probe);
-        self.report_rtt(&ctx, stack, probe);
+        self.report_rtt(&ctx, stack);
         if matches!(stack.detection, LossDetection::Rack { static_window: false, .. }) {
             self.rack.adapt_reordering_window(self.delivery.delivered, prior);
         }
@@ -118,7 +118,7 @@ mod tests {
                     continue;
                 }
             }
-            let Some(packet) = sender.poll_transmit(now, stack, &mut ()) else { return sent };
+            let Some(packet) = sender.poll_transmit(now, stack) else { return sent };
             sent.push((packet.number, packet.start));
         }
     }

@@ -24,13 +24,13 @@ use super::segment::{
     timestamp_at,
 };
 use super::sender::Sender;
-use super::sender_event::SenderProbe;
 use super::socket_state::{SocketOptions, SocketState, WriteFlags};
 use super::stack::Stack;
 use super::tick_clock::{TimerPurpose, TimerSpan};
 use super::transmit_fast_path::FullPacketRun;
 use super::wire_segment::{Segment, SegmentFlags, SegmentOptions};
 use crate::packet_kind::TIMESTAMP_BYTES;
+use crate::tcp_event::TcpProbe;
 use tcpcast_link::Ecn;
 use tcpcast_link::time::{NEVER, Nanos};
 
@@ -264,12 +264,7 @@ impl Connection {
 
     /// Like [`Connection::connect`], but the application first writes `bytes`, which the SYN may
     /// carry: `MSG_FASTOPEN`. Returns how many the send buffer accepts.
-    pub fn connect_with_data(
-        &mut self,
-        now: Nanos,
-        bytes: u64,
-        probe: &mut impl SenderProbe,
-    ) -> u64 {
+    pub fn connect_with_data(&mut self, now: Nanos, bytes: u64, probe: &mut impl TcpProbe) -> u64 {
         self.connect(now);
         self.sender.write_to_socket(now, bytes, WriteFlags::default(), &self.stack, probe)
     }
@@ -327,7 +322,7 @@ impl Connection {
 
     /// The application writes all `bytes`: only if the connection is not of a socket.
     #[inline(always)]
-    pub(super) fn write_unlimited(&mut self, now: Nanos, bytes: u64, probe: &mut impl SenderProbe) {
+    pub(super) fn write_unlimited(&mut self, now: Nanos, bytes: u64, probe: &mut impl TcpProbe) {
         self.sender.write_bytes(now, bytes, &self.stack, probe);
     }
 
@@ -337,7 +332,7 @@ impl Connection {
         &mut self,
         now: Nanos,
         bytes: u64,
-        probe: &mut impl SenderProbe,
+        probe: &mut impl TcpProbe,
     ) -> u64 {
         self.sender.write_to_socket(now, bytes, WriteFlags::default(), &self.stack, probe)
     }
@@ -366,7 +361,7 @@ impl Connection {
         now: Nanos,
         bytes: u64,
         flags: WriteFlags,
-        probe: &mut impl SenderProbe,
+        probe: &mut impl TcpProbe,
     ) -> Result<u64, SocketError> {
         if let Some(error) = self.error.take() {
             return Err(error);
@@ -582,7 +577,7 @@ impl Connection {
     }
 
     /// A timer expired: call [`Connection::poll_transmit`] for resulting segments.
-    pub fn on_deadline(&mut self, now: Nanos, probe: &mut impl SenderProbe) {
+    pub fn on_deadline(&mut self, now: Nanos, probe: &mut impl TcpProbe) {
         if matches!(
             self.state,
             ConnectionState::SynSent | ConnectionState::SynReceived | ConnectionState::FastOpen
@@ -612,9 +607,9 @@ impl Connection {
     }
 
     /// Returns the next segment to send now; call until [`None`].
-    pub fn poll_transmit(&mut self, now: Nanos, probe: &mut impl SenderProbe) -> Option<Segment> {
+    pub fn poll_transmit(&mut self, now: Nanos) -> Option<Segment> {
         let mut segment = Segment::default();
-        self.poll(now, &mut segment, probe).map(|_| segment)
+        self.poll(now, &mut segment).map(|_| segment)
     }
 
     /// Like [`Connection::poll_transmit`], but fills in `segment`, which must be empty or an earlier
@@ -624,7 +619,6 @@ impl Connection {
         &mut self,
         now: Nanos,
         segment: &mut Segment,
-        probe: &mut impl SenderProbe,
     ) -> Option<Option<PacketToSend>> {
         if self.reset.is_some() || self.is_opening() {
             let reset = self.reset.take();
@@ -632,7 +626,7 @@ impl Connection {
             return Some(None);
         }
         if !self.receiver.has_earlier_ack() && !self.sender.has_nothing_to_do() {
-            if let Some(sent) = self.poll_sender(now, probe) {
+            if let Some(sent) = self.poll_sender(now) {
                 self.fill_data(now, &sent, segment);
                 return Some(Some(sent));
             }
@@ -668,19 +662,19 @@ impl Connection {
     #[inline(always)]
     pub(super) fn poll_without_data(&mut self, now: Nanos, segment: &mut Segment) -> bool {
         if self.reset.is_some() || self.is_opening() {
-            self.poll(now, segment, &mut ()).is_some()
+            self.poll(now, segment).is_some()
         } else {
             self.poll_answer(now, segment)
         }
     }
 
-    fn poll_sender(&mut self, now: Nanos, probe: &mut impl SenderProbe) -> Option<PacketToSend> {
-        let sent = self.sender.poll_transmit(now, &self.stack, probe);
+    fn poll_sender(&mut self, now: Nanos) -> Option<PacketToSend> {
+        let sent = self.sender.poll_transmit(now, &self.stack);
         if sent.is_some() || !std::mem::take(&mut self.closing) {
             return sent;
         }
         self.shut_down_sending();
-        self.sender.poll_transmit(now, &self.stack, probe)
+        self.sender.poll_transmit(now, &self.stack)
     }
 
     /// Returns a run of packets, possibly empty, instead of repeated calls of [`Connection::poll`], and
@@ -861,12 +855,7 @@ impl Connection {
     /// A segment arrives: call [`Connection::poll_transmit`] for resulting segments. Returns whether
     /// it contains new data.
     #[inline(always)]
-    pub fn on_segment(
-        &mut self,
-        now: Nanos,
-        segment: &Segment,
-        probe: &mut impl SenderProbe,
-    ) -> bool {
+    pub fn on_segment(&mut self, now: Nanos, segment: &Segment, probe: &mut impl TcpProbe) -> bool {
         if segment.flags.rst || segment.flags.syn || self.is_unconfirmed() {
             self.on_rare_segment(now, segment, probe)
         } else {
@@ -880,7 +869,7 @@ impl Connection {
         &mut self,
         now: Nanos,
         segment: &Segment,
-        probe: &mut impl SenderProbe,
+        probe: &mut impl TcpProbe,
     ) -> bool {
         if segment.flags.rst {
             self.on_reset(segment);
@@ -1004,7 +993,7 @@ impl Connection {
         &mut self,
         now: Nanos,
         segment: &Segment,
-        probe: &mut impl SenderProbe,
+        probe: &mut impl TcpProbe,
     ) -> bool {
         if segment.flags.syn {
             // The peer has not received our answer, which echoes its newest timestamp: RFC 7323,
@@ -1109,7 +1098,7 @@ impl Connection {
         &mut self,
         now: Nanos,
         segment: &Segment,
-        probe: &mut impl SenderProbe,
+        probe: &mut impl TcpProbe,
     ) -> bool {
         if !segment.flags.ack {
             return false;
@@ -1137,7 +1126,7 @@ impl Connection {
         now: Nanos,
         segment: &Segment,
         carries_data: bool,
-        probe: &mut impl SenderProbe,
+        probe: &mut impl TcpProbe,
     ) {
         let (window, seq) = (segment.window << self.negotiated.their_scale, segment.seq);
         let timestamps = segment.options.timestamps.filter(|_| self.stack.timestamps);
@@ -1159,7 +1148,7 @@ impl Connection {
         if segment.options.sacks.is_empty()
             && self.sender.on_ack_fast_path(now, &ack, &self.stack, probe)
         {
-            return self.sender.report_window(now, probe);
+            return;
         }
         let ack = ArrivingAck {
             ack: segment.ack,
@@ -1173,7 +1162,6 @@ impl Connection {
             accurate_ecn: segment.options.accurate_ecn,
         };
         self.sender.on_ack_slow_path(now, &ack, &self.stack, probe);
-        self.sender.report_window(now, probe);
     }
 
     /// A segment with data, or with FIN, arrives; returns whether its data is new.

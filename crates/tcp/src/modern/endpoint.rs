@@ -432,8 +432,7 @@ impl Endpoint {
                     break;
                 }
             }
-            // The sender publishes only windows here.
-            let Some(sent) = self.connection.poll(now, segment, &mut ()) else { return };
+            let Some(sent) = self.connection.poll(now, segment) else { return };
             let (number, kind) = match sent {
                 None if segment.flags.syn => {
                     (self.count_syn_data(segment.len, tcp), PacketKind::Data)

@@ -152,15 +152,7 @@ impl SynAttempts {
 mod tests {
     use super::super::connection::Connection;
     use super::super::presets::Preset;
-    use super::super::sender_event::{SenderEvent, SenderProbe};
-    use super::*;
     use tcpcast_link::time::SECOND;
-
-    struct NoProbe;
-
-    impl SenderProbe for NoProbe {
-        fn on_sender_event(&mut self, _now: Nanos, _event: SenderEvent) {}
-    }
 
     /// Times in seconds at which a socket sends its unanswered SYNs.
     fn syns(preset: Preset) -> Vec<f64> {
@@ -168,11 +160,11 @@ mod tests {
         socket.connect(0);
         let mut now = 0;
         let mut next = || {
-            let sent = socket.poll_transmit(now, &mut NoProbe);
+            let sent = socket.poll_transmit(now);
             assert!(sent.is_some_and(|segment| segment.flags.syn));
             let sent_at = now as f64 / SECOND as f64;
             now = socket.deadline();
-            socket.on_deadline(now, &mut NoProbe);
+            socket.on_deadline(now, &mut ());
             sent_at
         };
         (0..8).map(|_| next()).collect()

@@ -5,21 +5,16 @@ use super::outstanding_packet::PacketMarks;
 use super::recovery::AckProcessing;
 use super::recovery_phase::{PhaseName, RecoveryPhase};
 use super::sender::{AllowedRetransmissions, Sender};
-use super::sender_event::{SenderEvent, SenderProbe, UndoReason};
 use super::stack::{LossDetection, Stack};
 use super::tick_clock::{TimerPurpose, TimerSpan};
+use crate::tcp_event::TcpProbe;
 use tcpcast_link::time::{MILLISECOND, Nanos};
 
 impl Sender {
     /// RFC 5681, section 3.1: slow start from one packet after a timeout. The threshold is reduced
     /// once for all timeouts of a window.
-    pub(super) fn enter_loss_phase(
-        &mut self,
-        now: Nanos,
-        stack: &Stack,
-        probe: &mut impl SenderProbe,
-    ) {
-        self.mark_losses_after_timeout(now, stack, probe);
+    pub(super) fn enter_loss_phase(&mut self, now: Nanos, stack: &Stack) {
+        self.mark_losses_after_timeout(now, stack);
         self.report_losses_to_control(now);
         let phase = self.phase.name();
         let first_of_window = phase <= PhaseName::Disorder
@@ -48,12 +43,7 @@ impl Sender {
 
     /// Marks all packets as lost, except for SACKed packets and, with RACK, packets that were sent
     /// too recently.
-    fn mark_losses_after_timeout(
-        &mut self,
-        now: Nanos,
-        stack: &Stack,
-        probe: &mut impl SenderProbe,
-    ) {
+    fn mark_losses_after_timeout(&mut self, now: Nanos, stack: &Stack) {
         let first = self.flight.first_number();
         let reneged = self.flight.packet(first).marks.contains_any(PacketMarks::SACKED);
         if reneged {
@@ -66,11 +56,8 @@ impl Sender {
             let late = by_time
                 && number != first
                 && self.rack.time_until_lost(now, self.flight.packet(number), 0).is_some();
-            if !late && self.flight.mark_lost(number) {
-                probe.on_sender_event(
-                    now,
-                    SenderEvent::Lost { start: self.flight.first_byte_of(number) },
-                );
+            if !late {
+                self.flight.mark_lost(number);
             }
         }
         self.flight.restart_retransmit_search();
@@ -89,10 +76,10 @@ impl Sender {
         &mut self,
         ctx: &mut AckContext,
         stack: &Stack,
-        probe: &mut impl SenderProbe,
+        probe: &mut impl TcpProbe,
     ) -> AckProcessing {
         self.process_ack_in_loss_phase(ctx, stack, probe);
-        self.mark_detected_losses(ctx, stack, probe);
+        self.mark_detected_losses(ctx, stack);
         if self.phase == RecoveryPhase::Open || ctx.retransmission_lost {
             self.process_ack_outside_recovery(ctx, stack, probe)
         } else {
@@ -104,15 +91,12 @@ impl Sender {
         &mut self,
         ctx: &mut AckContext,
         stack: &Stack,
-        probe: &mut impl SenderProbe,
+        probe: &mut impl TcpProbe,
     ) {
         let RecoveryPhase::Loss { high, frto } = self.phase else { return };
         let recovered = self.una >= high;
-        if ctx.advanced {
-            if let Some(reason) = self.undo_reason(ctx, stack) {
-                self.undo_loss_phase(ctx, reason, stack, probe);
-                return;
-            }
+        if ctx.advanced && self.may_undo(ctx, stack) {
+            return self.undo_loss_phase(ctx, false, stack, probe);
         }
         if frto
             && self.process_ack_by_frto(ctx, high, recovered, stack, probe) == AckProcessing::Done
@@ -142,11 +126,11 @@ impl Sender {
         high: u64,
         recovered: bool,
         stack: &Stack,
-        probe: &mut impl SenderProbe,
+        probe: &mut impl TcpProbe,
     ) -> AckProcessing {
         // Step 3.b: data that was not retransmitted is acknowledged.
         if ctx.original_acked {
-            self.undo_loss_phase(ctx, UndoReason::Forward, stack, probe);
+            self.undo_loss_phase(ctx, true, stack, probe);
             return AckProcessing::Done;
         }
         let mut frto = true;
@@ -169,20 +153,20 @@ impl Sender {
         step
     }
 
-    /// Undoes the reduction of a spurious timeout.
+    /// Undoes the reduction of a spurious timeout; `by_frto` if new data shows that it was one.
     fn undo_loss_phase(
         &mut self,
         ctx: &AckContext,
-        reason: UndoReason,
+        by_frto: bool,
         stack: &Stack,
-        probe: &mut impl SenderProbe,
+        probe: &mut impl TcpProbe,
     ) {
-        self.undo_reduction(ctx.now, reason, true, probe);
+        self.undo_reduction(ctx.now, true, probe);
         self.backoff = 0;
         if self.stays_in_phase_without_sack(stack) {
             return;
         }
-        if reason == UndoReason::Forward || stack.detection.uses_sack() {
+        if by_frto || stack.detection.uses_sack() {
             self.enter_phase(RecoveryPhase::Open, ctx.now);
         }
     }

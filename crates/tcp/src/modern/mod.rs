@@ -35,7 +35,6 @@ mod scoreboard;
 mod segment;
 mod send_buffer;
 mod sender;
-mod sender_event;
 mod socket_state;
 mod stack;
 mod stack_options;
@@ -70,7 +69,6 @@ pub use segment::{
     Timestamps, timestamp_at,
 };
 pub use sender::{Sender, SenderCounters};
-pub use sender_event::{SenderEvent, SenderProbe, UndoReason};
 pub use socket_state::{SendBufferSize, SocketOptions, WriteFlags};
 pub use stack::{
     AckDelayRule, ApplicationReading, LossDetection, PacingCondition, PacingRules, ReceiverRules,

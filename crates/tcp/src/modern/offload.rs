@@ -213,7 +213,7 @@ mod tests {
     }
 
     fn send(sender: &mut Sender, now: Nanos, stack: &Stack) -> Vec<PacketToSend> {
-        std::iter::from_fn(|| sender.poll_transmit(now, stack, &mut ())).collect()
+        std::iter::from_fn(|| sender.poll_transmit(now, stack)).collect()
     }
 
     /// Acknowledges two packets every `interval` while packets are outstanding; returns the times

@@ -2,7 +2,6 @@
 
 use super::recovery_phase::{PhaseName, RecoveryPhase};
 use super::sender::Sender;
-use super::sender_event::{SenderEvent, SenderProbe};
 use super::stack_options::ModernTcpConfig;
 use super::window::INFINITE_SSTHRESH;
 use crate::tcp_event::{TcpEvent, TcpProbe};
@@ -58,7 +57,7 @@ pub(super) fn window_event(sender: &Sender, tcp: &ModernTcpConfig) -> TcpEvent {
     }
 }
 
-/// Forwards the events of a sender to a probe of packets.
+/// Forwards the events of a sender, for which a file has no end, to the probe of its file.
 pub(super) struct PacketEventProbe<'a, P> {
     pub probe: &'a mut P,
     /// Packets written.
@@ -68,15 +67,11 @@ pub(super) struct PacketEventProbe<'a, P> {
     pub recovery: &'a mut ReportedRecovery,
 }
 
-impl<P: TcpProbe> SenderProbe for PacketEventProbe<'_, P> {
+impl<P: TcpProbe> TcpProbe for PacketEventProbe<'_, P> {
     #[inline(always)]
-    fn on_sender_event(&mut self, now: Nanos, event: SenderEvent) {
+    fn on_tcp_event(&mut self, now: Nanos, event: TcpEvent) {
         match event {
-            SenderEvent::RttSample { rtt } => {
-                self.probe.on_tcp_event(now, TcpEvent::RttSample { rtt })
-            }
-            // The window is published at the end of a burst.
-            SenderEvent::Window { .. } => (),
+            TcpEvent::RttSample { .. } => self.probe.on_tcp_event(now, event),
             event => self.forward_rare_event(now, event),
         }
     }
@@ -84,37 +79,16 @@ impl<P: TcpProbe> SenderProbe for PacketEventProbe<'_, P> {
 
 impl<P: TcpProbe> PacketEventProbe<'_, P> {
     #[inline(never)]
-    fn forward_rare_event(&mut self, now: Nanos, event: SenderEvent) {
+    fn forward_rare_event(&mut self, now: Nanos, mut event: TcpEvent) {
         if self.is_opening {
             // Flights of TLS do not count as sent data, so their losses and timeouts do not either.
             return;
         }
-        match event {
-            SenderEvent::Recovery { window } => {
-                *self.recovery = ReportedRecovery::Begun;
-                self.probe.on_tcp_event(now, TcpEvent::FastRetransmit { window });
-            }
-            SenderEvent::Timeout { first, state } => {
-                let number = first + 1;
-                let left = self.size.saturating_sub(number);
-                self.probe.on_tcp_event(now, TcpEvent::Timeout { number, left, state });
-            }
-            SenderEvent::IdleRestart => self.probe.on_tcp_event(now, TcpEvent::IdleRestart),
-            SenderEvent::LossProbe { retransmits } => {
-                self.probe.on_tcp_event(now, TcpEvent::TailLossProbe { retransmits });
-            }
-            SenderEvent::Undone { after_timeout, .. } => {
-                self.probe.on_tcp_event(now, TcpEvent::Undone { after_timeout });
-            }
-            // The end of a recovery is derived from phases.
-            SenderEvent::Recovered
-            | SenderEvent::CongestionEcho { .. }
-            | SenderEvent::ProbeRepaired
-            | SenderEvent::ReorderTimeout
-            | SenderEvent::Lost { .. }
-            | SenderEvent::SlowStartExit { .. }
-            | SenderEvent::RttSample { .. }
-            | SenderEvent::Window { .. } => (),
+        match &mut event {
+            TcpEvent::FastRetransmit { .. } => *self.recovery = ReportedRecovery::Begun,
+            TcpEvent::Timeout { number, left, .. } => *left = self.size.saturating_sub(*number),
+            _ => (),
         }
+        self.probe.on_tcp_event(now, event);
     }
 }

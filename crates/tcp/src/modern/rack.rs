@@ -134,12 +134,11 @@ impl RackState {
         now: Nanos,
         window: Nanos,
         flight: &mut Flight,
-        lost: impl FnMut(u64),
     ) -> LossDetectionResult {
         if !std::mem::take(&mut self.advanced) {
             return LossDetectionResult::default();
         }
-        self.detect_losses(now, window, flight, lost)
+        self.detect_losses(now, window, flight)
     }
 
     /// Detects losses, also without deliveries, when the reordering timer expires.
@@ -148,7 +147,6 @@ impl RackState {
         now: Nanos,
         window: Nanos,
         flight: &mut Flight,
-        mut lost: impl FnMut(u64),
     ) -> LossDetectionResult {
         let mut report = LossDetectionResult::default();
         let mut next = flight.first_in_send_order();
@@ -170,7 +168,6 @@ impl RackState {
                 None => {
                     if flight.mark_lost(number) {
                         report.retransmission_lost |= in_flight_again;
-                        lost(flight.first_byte_of(number));
                     }
                     flight.unlink_from_send_order(number);
                 }
@@ -245,13 +242,13 @@ mod tests {
         flight.mark_sacked(2);
         let window = rack.reordering_window(false, &rtt);
         assert_eq!(window, 25 * MILLISECOND);
-        let report =
-            rack.detect_losses_if_delivered(now, window, &mut flight, |_| panic!("only late"));
+        let report = rack.detect_losses_if_delivered(now, window, &mut flight);
         assert_eq!(report.wait, Some(24 * MILLISECOND), "for packet 1");
         let later = now + 24 * MILLISECOND;
-        let mut lost = vec![];
-        rack.detect_losses(later, window, &mut flight, |start| lost.push(start));
-        assert_eq!(lost, [1, 1001]);
+        assert_eq!(flight.lost, 0, "only late");
+        rack.detect_losses(later, window, &mut flight);
+        let lost = |number| flight.packet(number).marks.contains_any(PacketMarks::LOST);
+        assert_eq!([0, 1, 2].map(lost), [true, true, false]);
     }
 
     #[test]
@@ -268,7 +265,8 @@ mod tests {
         let mut rack = RackState::default();
         rack.on_delivered(110, flight.packet(1), flight.end_byte_of(1), None, false);
         flight.mark_sacked(1);
-        rack.detect_losses(110, 0, &mut flight, |_| panic!("the retransmission is as new"));
+        rack.detect_losses(110, 0, &mut flight);
+        assert_eq!(flight.lost_total, 1, "the retransmission is as new");
     }
 
     #[test]

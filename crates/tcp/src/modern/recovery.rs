@@ -7,10 +7,10 @@ use super::prr::ProportionalRateReduction;
 use super::recovery_phase::{PhaseName, RecoveryPhase, UndoState, UnreportedRetransmissions};
 use super::segment::timestamp_at;
 use super::sender::{AllowedRetransmissions, Sender};
-use super::sender_event::{SenderEvent, SenderProbe, UndoReason};
 use super::stack::{LossDetection, Stack, WindowReduction};
 use super::transmit::unreported_retransmissions;
 use super::window::INFINITE_SSTHRESH;
+use crate::tcp_event::{TcpEvent, TcpProbe};
 use tcpcast_link::time::Nanos;
 
 /// Whether processing of an acknowledgement continues.
@@ -43,7 +43,7 @@ impl Sender {
         &mut self,
         ctx: &mut AckContext,
         stack: &Stack,
-        probe: &mut impl SenderProbe,
+        probe: &mut impl TcpProbe,
     ) {
         if ctx.ece {
             self.prior_ssthresh = None;
@@ -72,7 +72,7 @@ impl Sender {
         &mut self,
         ctx: &AckContext,
         stack: &Stack,
-        probe: &mut impl SenderProbe,
+        probe: &mut impl TcpProbe,
     ) -> AckProcessing {
         match self.phase {
             // Data beyond `high` is acknowledged, so the receiver has seen CWR.
@@ -90,7 +90,6 @@ impl Sender {
                 self.end_window_reduction(stack);
                 self.enter_phase(RecoveryPhase::Open, ctx.now);
                 self.rescued = false;
-                probe.on_sender_event(ctx.now, SenderEvent::Recovered);
             }
             _ => (),
         }
@@ -101,7 +100,7 @@ impl Sender {
         &mut self,
         ctx: &mut AckContext,
         stack: &Stack,
-        probe: &mut impl SenderProbe,
+        probe: &mut impl TcpProbe,
     ) -> AckProcessing {
         if !ctx.advanced {
             if !stack.detection.uses_sack() {
@@ -111,9 +110,9 @@ impl Sender {
             return AckProcessing::Done;
         }
         if self.try_undo_by_duplicates(ctx.now, probe) {
-            self.try_to_return_to_open(ctx, stack, probe);
+            self.try_to_return_to_open(ctx, stack);
         }
-        self.mark_detected_losses(ctx, stack, probe);
+        self.mark_detected_losses(ctx, stack);
         if !matches!(self.phase, RecoveryPhase::Recovery { .. }) {
             if self.flight.lost == 0 {
                 return AckProcessing::Done;
@@ -129,7 +128,7 @@ impl Sender {
         &mut self,
         ctx: &mut AckContext,
         stack: &Stack,
-        probe: &mut impl SenderProbe,
+        probe: &mut impl TcpProbe,
     ) -> AckProcessing {
         if !stack.detection.uses_sack() {
             if ctx.advanced {
@@ -140,10 +139,10 @@ impl Sender {
         if self.phase.name() <= PhaseName::Disorder {
             self.try_undo_by_duplicates(ctx.now, probe);
         }
-        self.mark_detected_losses(ctx, stack, probe);
+        self.mark_detected_losses(ctx, stack);
         if self.flight.lost == 0 {
             if !matches!(self.phase, RecoveryPhase::Loss { .. }) {
-                self.try_to_return_to_open(ctx, stack, probe);
+                self.try_to_return_to_open(ctx, stack);
             }
             return AckProcessing::Done;
         }
@@ -152,27 +151,17 @@ impl Sender {
     }
 
     /// Marks lost packets by the rule of the stack.
-    pub(super) fn mark_detected_losses(
-        &mut self,
-        ctx: &mut AckContext,
-        stack: &Stack,
-        probe: &mut impl SenderProbe,
-    ) {
+    pub(super) fn mark_detected_losses(&mut self, ctx: &mut AckContext, stack: &Stack) {
         if self.flight.packets_out() == 0 {
             return;
         }
         let now = ctx.now;
         match stack.detection {
-            LossDetection::DuplicateAcks => {
-                self.mark_losses_by_sack_count(now, ctx.advanced, probe)
-            }
-            LossDetection::Sack { .. } => self.mark_lost_below_sacked(now, probe),
+            LossDetection::DuplicateAcks => self.mark_losses_by_sack_count(ctx.advanced),
+            LossDetection::Sack { .. } => self.mark_lost_below_sacked(),
             LossDetection::Rack { .. } => {
                 let window = self.reordering_window(stack);
-                let report =
-                    self.rack.detect_losses_if_delivered(now, window, &mut self.flight, |start| {
-                        probe.on_sender_event(now, SenderEvent::Lost { start });
-                    });
+                let report = self.rack.detect_losses_if_delivered(now, window, &mut self.flight);
                 ctx.retransmission_lost |= report.retransmission_lost;
                 if let Some(wait) = report.wait {
                     ctx.set_timer = false;
@@ -191,12 +180,7 @@ impl Sender {
 
     /// RFC 6582: marks the first packet after three duplicates and after each partial
     /// acknowledgement.
-    fn mark_losses_by_sack_count(
-        &mut self,
-        now: Nanos,
-        advanced: bool,
-        probe: &mut impl SenderProbe,
-    ) {
+    fn mark_losses_by_sack_count(&mut self, advanced: bool) {
         let due = match self.phase.name() {
             PhaseName::Recovery => advanced,
             PhaseName::Loss => false,
@@ -205,12 +189,11 @@ impl Sender {
         let first = self.flight.first_number();
         if due && !self.flight.packet(first).marks.contains_any(PacketMarks::LOST) {
             self.flight.mark_lost(first);
-            probe.on_sender_event(now, SenderEvent::Lost { start: self.una });
         }
     }
 
     /// RFC 6675, section 4, IsLost: three higher packets are SACKed.
-    fn mark_lost_below_sacked(&mut self, now: Nanos, probe: &mut impl SenderProbe) {
+    fn mark_lost_below_sacked(&mut self) {
         let mut above = 0;
         let mut number = self.flight.number_after_highest_sacked();
         while above < self.reordering && number > self.flight.first_number() {
@@ -225,10 +208,6 @@ impl Sender {
         for lost in self.loss_checked.max(self.flight.first_number())..number {
             if !self.flight.packet(lost).marks.contains_any(known) {
                 self.flight.mark_lost(lost);
-                probe.on_sender_event(
-                    now,
-                    SenderEvent::Lost { start: self.flight.first_byte_of(lost) },
-                );
             }
         }
         self.loss_checked = number;
@@ -240,9 +219,9 @@ impl Sender {
         now: Nanos,
         ece: bool,
         stack: &Stack,
-        probe: &mut impl SenderProbe,
+        probe: &mut impl TcpProbe,
     ) {
-        probe.on_sender_event(now, SenderEvent::Recovery { window: self.window.cwnd });
+        probe.on_tcp_event(now, TcpEvent::FastRetransmit { window: self.window.cwnd });
         self.prior_ssthresh = None;
         self.save_undo_state(false, stack);
         let (prr, high) = match self.phase {
@@ -294,12 +273,11 @@ impl Sender {
     }
 
     /// Reduces the window for an ECN echo, at most once per window: RFC 3168, section 6.1.2.
-    fn enter_cwr(&mut self, now: Nanos, stack: &Stack, probe: &mut impl SenderProbe) {
+    fn enter_cwr(&mut self, now: Nanos, stack: &Stack) {
         self.prior_ssthresh = None;
         if self.phase.name() >= PhaseName::Cwr {
             return;
         }
-        probe.on_sender_event(now, SenderEvent::CongestionEcho { window: self.window.cwnd });
         self.undo = None;
         let (prr, high) = self.begin_window_reduction(stack);
         self.enter_phase(RecoveryPhase::Cwr { prr, high }, now);
@@ -317,17 +295,12 @@ impl Sender {
         self.enter_phase(if missing { RecoveryPhase::Disorder } else { RecoveryPhase::Open }, now);
     }
 
-    fn try_to_return_to_open(
-        &mut self,
-        ctx: &AckContext,
-        stack: &Stack,
-        probe: &mut impl SenderProbe,
-    ) {
+    fn try_to_return_to_open(&mut self, ctx: &AckContext, stack: &Stack) {
         if !self.has_retransmissions_in_flight() {
             self.retransmitted_at = None;
         }
         if ctx.ece {
-            self.enter_cwr(ctx.now, stack, probe);
+            self.enter_cwr(ctx.now, stack);
         }
         if !matches!(self.phase, RecoveryPhase::Cwr { .. }) {
             self.set_open_or_disorder(ctx.now);
@@ -335,18 +308,12 @@ impl Sender {
     }
 
     /// RFC 8985, section 7.4: evaluates a tail loss probe.
-    pub(super) fn check_tail_loss_probe(
-        &mut self,
-        ctx: &AckContext,
-        stack: &Stack,
-        probe: &mut impl SenderProbe,
-    ) {
+    pub(super) fn check_tail_loss_probe(&mut self, ctx: &AckContext, stack: &Stack) {
         let Some(sent) = self.tail_probe.filter(|sent| self.una >= sent.high) else { return };
         if !sent.retransmits || ctx.dsack_of_probe {
             self.tail_probe = None;
         } else if self.una > sent.high {
             // No duplicate was reported, so the probe repaired a loss.
-            probe.on_sender_event(ctx.now, SenderEvent::ProbeRepaired);
             let (prr, high) = self.begin_window_reduction(stack);
             self.enter_phase(RecoveryPhase::Cwr { prr, high }, ctx.now);
             self.end_window_reduction(stack);
@@ -372,24 +339,25 @@ impl Sender {
         }
     }
 
-    pub(super) fn undo_reason(&self, ctx: &AckContext, stack: &Stack) -> Option<UndoReason> {
-        let undo = self.undo?;
-        if undo.unreported == UnreportedRetransmissions::Packets(0) {
-            Some(UndoReason::Duplicates)
-        } else if self.is_ack_of_original_packet(ctx, stack) {
-            Some(UndoReason::Timestamps)
-        } else {
-            None
-        }
+    /// Whether the reduction was unnecessary: the receiver reported each retransmission as a
+    /// duplicate (RFC 3708), or the timestamp shows that the original packet was acknowledged (RFC
+    /// 3522).
+    pub(super) fn may_undo(&self, ctx: &AckContext, stack: &Stack) -> bool {
+        self.undo.is_some()
+            && (self.are_all_retransmissions_duplicates()
+                || self.is_ack_of_original_packet(ctx, stack))
+    }
+
+    fn are_all_retransmissions_duplicates(&self) -> bool {
+        self.undo.is_some_and(|undo| undo.unreported == UnreportedRetransmissions::Packets(0))
     }
 
     /// Restores the window and threshold before the reduction.
     pub(super) fn undo_reduction(
         &mut self,
         now: Nanos,
-        reason: UndoReason,
         clears_lost: bool,
-        probe: &mut impl SenderProbe,
+        probe: &mut impl TcpProbe,
     ) {
         if clears_lost {
             self.flight.clear_all_lost();
@@ -405,7 +373,7 @@ impl Sender {
         let after_timeout = self.undo.is_some_and(|undo| undo.after_timeout);
         self.undo = None;
         self.rack.request_loss_detection();
-        probe.on_sender_event(now, SenderEvent::Undone { reason, after_timeout });
+        probe.on_tcp_event(now, TcpEvent::Undone { after_timeout });
     }
 
     /// All data outstanding at the beginning is acknowledged. Without SACK the phase lasts until
@@ -415,13 +383,12 @@ impl Sender {
         &mut self,
         ctx: &AckContext,
         stack: &Stack,
-        probe: &mut impl SenderProbe,
+        probe: &mut impl TcpProbe,
     ) -> AckProcessing {
-        match self.undo_reason(ctx, stack) {
-            Some(reason) => {
-                self.undo_reduction(ctx.now, reason, false, probe);
-            }
-            None => self.rack.on_recovered(false),
+        if self.may_undo(ctx, stack) {
+            self.undo_reduction(ctx.now, false, probe);
+        } else {
+            self.rack.on_recovered(false);
         }
         if self.stays_in_phase_without_sack(stack) {
             return AckProcessing::Done;
@@ -439,12 +406,11 @@ impl Sender {
         true
     }
 
-    fn try_undo_by_duplicates(&mut self, now: Nanos, probe: &mut impl SenderProbe) -> bool {
-        let all =
-            self.undo.is_some_and(|undo| undo.unreported == UnreportedRetransmissions::Packets(0));
+    fn try_undo_by_duplicates(&mut self, now: Nanos, probe: &mut impl TcpProbe) -> bool {
+        let all = self.are_all_retransmissions_duplicates();
         if all {
             self.rack.on_recovered(true);
-            self.undo_reduction(now, UndoReason::Duplicates, false, probe);
+            self.undo_reduction(now, false, probe);
         }
         all
     }
@@ -454,7 +420,7 @@ impl Sender {
         &mut self,
         ctx: &AckContext,
         stack: &Stack,
-        probe: &mut impl SenderProbe,
+        probe: &mut impl TcpProbe,
     ) -> AckProcessing {
         if self.undo.is_none() || !self.is_ack_of_original_packet(ctx, stack) {
             return AckProcessing::Continue;
@@ -466,7 +432,7 @@ impl Sender {
         if !self.has_retransmissions_in_flight() {
             self.retransmitted_at = None;
         }
-        self.undo_reduction(ctx.now, UndoReason::Timestamps, true, probe);
+        self.undo_reduction(ctx.now, true, probe);
         self.set_open_or_disorder(ctx.now);
         AckProcessing::Continue
     }

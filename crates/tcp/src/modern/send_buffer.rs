@@ -3,11 +3,11 @@
 use super::cc::path_model::MAX_BURST_BYTES;
 use super::offload::max_packets_per_buffer;
 use super::sender::Sender;
-use super::sender_event::SenderProbe;
 use super::socket_state::{OffloadBuffer, SendBufferSize, SocketOptions, SocketState, WriteFlags};
 use super::stack::Stack;
 use super::tick_clock::TimerPurpose;
 use super::transmit::MIN_BUFFERED_PACKETS;
+use crate::tcp_event::TcpProbe;
 use tcpcast_link::time::Nanos;
 
 /// Memory of a buffer of segmentation offload beside its data: Linux's `sk_buff` with a head of
@@ -103,7 +103,7 @@ impl Sender {
         bytes: u64,
         flags: WriteFlags,
         stack: &Stack,
-        probe: &mut impl SenderProbe,
+        probe: &mut impl TcpProbe,
     ) -> u64 {
         let accepted = self.buffer_written_data(bytes, flags.ends_record, stack);
         if accepted > 0 {

@@ -23,11 +23,11 @@ use super::rack::RackState;
 use super::recovery_phase::{RecoveryPhase, UndoState};
 use super::rtt::RttEstimator;
 use super::segment::SackBlocks;
-use super::sender_event::{SenderEvent, SenderProbe};
 use super::socket_state::SocketState;
 use super::stack::Stack;
 use super::tick_clock::{TickClock, TimerPurpose};
 use super::window::CongestionWindow;
+use crate::tcp_event::{TcpEvent, TcpProbe};
 use tcpcast_link::time::Nanos;
 
 /// Retransmissions allowed since the last acknowledgement or timeout.
@@ -280,7 +280,7 @@ impl Sender {
         now: Nanos,
         bytes: u64,
         stack: &Stack,
-        probe: &mut impl SenderProbe,
+        probe: &mut impl TcpProbe,
     ) {
         self.restart_after_idle(now, stack, probe);
         let room = self.flight.in_flight() < self.window.cwnd;
@@ -481,19 +481,9 @@ impl Sender {
         }
     }
 
-    #[inline(always)]
-    pub(super) fn report_window(&self, now: Nanos, probe: &mut impl SenderProbe) {
-        let event = SenderEvent::Window {
-            cwnd: self.window.cwnd,
-            ssthresh: self.window.ssthresh,
-            in_flight: self.flight.in_flight(),
-        };
-        probe.on_sender_event(now, event);
-    }
-
     /// RFC 5681, section 4.1, as in Linux: the window is halved per RTO of idle time, down to the
     /// initial window.
-    fn restart_after_idle(&mut self, now: Nanos, stack: &Stack, probe: &mut impl SenderProbe) {
+    fn restart_after_idle(&mut self, now: Nanos, stack: &Stack, probe: &mut impl TcpProbe) {
         if !stack.idle_restart
             || self.flight.packets_out() > 0
             || self.control.sets_window_and_rate()
@@ -515,6 +505,6 @@ impl Sender {
         self.window.cwnd = self.window.cwnd.max(min);
         self.usage.since = now;
         self.usage.used = 0;
-        probe.on_sender_event(now, SenderEvent::IdleRestart);
+        probe.on_tcp_event(now, TcpEvent::IdleRestart);
     }
 }

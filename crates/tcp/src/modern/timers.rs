@@ -4,10 +4,10 @@
 use super::prr::PrrAckEffect;
 use super::recovery_phase::{PhaseName, RecoveryPhase};
 use super::sender::{AllowedRetransmissions, PacketBeyondWindow, Sender, TailProbe};
-use super::sender_event::{SenderEvent, SenderProbe};
 use super::stack::{LossDetection, Stack};
 use super::tick_clock::{TimerPurpose, TimerSpan};
 use crate::tcp_event::TimeoutState;
+use crate::tcp_event::{TcpEvent, TcpProbe};
 use tcpcast_link::time::{MILLISECOND, NEVER, Nanos};
 
 /// Added to waiting times, so that packets can arrive.
@@ -112,23 +112,17 @@ impl Sender {
 
     /// Handles the expiry of the timer. Call [`Sender::poll_transmit`] afterwards to send the
     /// resulting packets.
-    pub fn on_deadline(&mut self, now: Nanos, stack: &Stack, probe: &mut impl SenderProbe) {
+    pub fn on_deadline(&mut self, now: Nanos, stack: &Stack, probe: &mut impl TcpProbe) {
         match self.timer {
-            TimerPurpose::Off => return,
+            TimerPurpose::Off => (),
             TimerPurpose::Retransmission(_) => self.on_retransmission_timeout(now, stack, probe),
             TimerPurpose::LossProbe(_) => self.on_loss_probe_timer(now, stack, probe),
             TimerPurpose::Reordering(_) => self.on_reordering_timer(now, stack, probe),
             TimerPurpose::Persist(_) => self.on_persist_timer(now, stack),
         }
-        self.report_window(now, probe);
     }
 
-    fn on_retransmission_timeout(
-        &mut self,
-        now: Nanos,
-        stack: &Stack,
-        probe: &mut impl SenderProbe,
-    ) {
+    fn on_retransmission_timeout(&mut self, now: Nanos, stack: &Stack, probe: &mut impl TcpProbe) {
         if self.flight.packets_out() == 0 {
             self.timer = TimerPurpose::Off;
             return;
@@ -141,9 +135,9 @@ impl Sender {
             in_recovery: matches!(self.phase, RecoveryPhase::Recovery { .. }),
             rto: self.rtt.rto(),
         };
-        let first = self.flight.first_number();
-        probe.on_sender_event(now, SenderEvent::Timeout { first, state });
-        self.enter_loss_phase(now, stack, probe);
+        let number = self.flight.first_number() + 1;
+        probe.on_tcp_event(now, TcpEvent::Timeout { number, left: 0, state });
+        self.enter_loss_phase(now, stack);
         self.backoff += 1;
         self.rtt.double_timeout(stack);
         self.timer = TimerPurpose::Retransmission(TimerSpan::new(now, self.rtt.rto()));
@@ -151,7 +145,7 @@ impl Sender {
     }
 
     /// Requests a tail loss probe: RFC 8985, section 7.3.
-    fn on_loss_probe_timer(&mut self, now: Nanos, stack: &Stack, probe: &mut impl SenderProbe) {
+    fn on_loss_probe_timer(&mut self, now: Nanos, stack: &Stack, probe: &mut impl TcpProbe) {
         if self.tail_probe.is_none() && self.flight.packets_out() > 0 {
             let len = u64::from(self.next_new_len(stack));
             let sends_new = (len > 0 || (self.closed && !self.fin_sent))
@@ -166,7 +160,7 @@ impl Sender {
             });
             // `high` is updated when the probe is sent.
             self.tail_probe = Some(TailProbe { high: self.next_byte(), retransmits: !sends_new });
-            probe.on_sender_event(now, SenderEvent::LossProbe { retransmits: !sends_new });
+            probe.on_tcp_event(now, TcpEvent::TailLossProbe { retransmits: !sends_new });
             // The timeout starts now, not at the sending of the first packet.
             self.timer = TimerPurpose::Off;
         }
@@ -174,15 +168,12 @@ impl Sender {
     }
 
     /// Marks the packets that RACK now detects as lost: RFC 8985, section 6.3.
-    fn on_reordering_timer(&mut self, now: Nanos, stack: &Stack, probe: &mut impl SenderProbe) {
+    fn on_reordering_timer(&mut self, now: Nanos, stack: &Stack, probe: &mut impl TcpProbe) {
         let before = self.flight.in_flight();
         let lost_before = self.flight.lost_total;
         let window = self.reordering_window(stack);
-        let report = self.rack.detect_losses(now, window, &mut self.flight, |start| {
-            probe.on_sender_event(now, SenderEvent::Lost { start });
-        });
+        let report = self.rack.detect_losses(now, window, &mut self.flight);
         if self.flight.in_flight() != before {
-            probe.on_sender_event(now, SenderEvent::ReorderTimeout);
             if self.phase.name() != PhaseName::Recovery {
                 self.enter_recovery(now, false, stack, probe);
                 if !self.control.sets_window_and_rate() {

@@ -7,7 +7,6 @@ use super::outstanding_packet::{OutstandingPacket, PacketMarks};
 use super::recovery_phase::{RecoveryPhase, UnreportedRetransmissions};
 use super::segment::{PacketToSend, SendReason};
 use super::sender::{AllowedRetransmissions, PacketBeyondWindow, Sender, TailProbe};
-use super::sender_event::SenderProbe;
 use super::stack::{LossDetection, Stack};
 use super::tick_clock::{TimerPurpose, TimerSpan};
 use tcpcast_link::time::Nanos;
@@ -37,14 +36,9 @@ impl Sender {
     /// Returns the next packet to send now. Call until [`None`], which ends the burst and sets its
     /// timers.
     #[inline(always)]
-    pub fn poll_transmit(
-        &mut self,
-        now: Nanos,
-        stack: &Stack,
-        probe: &mut impl SenderProbe,
-    ) -> Option<PacketToSend> {
+    pub fn poll_transmit(&mut self, now: Nanos, stack: &Stack) -> Option<PacketToSend> {
         if self.forced.is_some() {
-            if let Some(sent) = self.transmit_forced_packet(now, stack, probe) {
+            if let Some(sent) = self.transmit_forced_packet(now, stack) {
                 return Some(sent);
             }
         }
@@ -283,12 +277,7 @@ impl Sender {
     }
 
     #[cold]
-    fn transmit_forced_packet(
-        &mut self,
-        now: Nanos,
-        stack: &Stack,
-        probe: &mut impl SenderProbe,
-    ) -> Option<PacketToSend> {
+    fn transmit_forced_packet(&mut self, now: Nanos, stack: &Stack) -> Option<PacketToSend> {
         let forced = self.forced.take()?;
         self.pacer.end_burst();
         let sent = match forced {
@@ -307,7 +296,6 @@ impl Sender {
             PacketBeyondWindow::First | PacketBeyondWindow::ProbeLast => None,
         };
         self.pacer.end_burst();
-        self.report_window(now, probe);
         sent
     }
 

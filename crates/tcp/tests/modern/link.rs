@@ -6,8 +6,8 @@ use std::collections::BinaryHeap;
 use tcpcast_link::Ecn;
 use tcpcast_link::time::MILLISECOND;
 use tcpcast_tcp::modern::{
-    ArrivingAck, ArrivingData, OutgoingAck, PacketToSend, Receiver, SendReason, Sender,
-    SenderEvent, Stack, Timestamps, timestamp_at,
+    ArrivingAck, ArrivingData, OutgoingAck, PacketToSend, Receiver, SendReason, Sender, Stack,
+    Timestamps, timestamp_at,
 };
 
 /// Faults of the link, in percent of packets.
@@ -36,7 +36,6 @@ pub struct Link {
     pub packets: u64,
     /// Packets that the queue dropped.
     pub drops: u64,
-    pub events: Vec<(u64, SenderEvent)>,
     /// Maximum number of packets in the queue, without the one in service.
     pub buffer: usize,
     faults: Faults,
@@ -72,7 +71,6 @@ impl Link {
             now,
             packets: 0,
             drops: 0,
-            events: Vec::new(),
             buffer: usize::MAX,
             faults,
             delay,
@@ -127,12 +125,12 @@ impl Link {
                     self.receiver.on_data(at, &data, &self.stack);
                 }
                 Some(Arrival::Ack(ack)) => {
-                    self.sender.on_ack(at, &ack, &self.stack, &mut self.events);
+                    self.sender.on_ack(at, &ack, &self.stack, &mut ());
                 }
                 None => panic!("unknown arrival"),
             }
         } else if self.sender.deadline() == at {
-            self.sender.on_deadline(at, &self.stack, &mut self.events);
+            self.sender.on_deadline(at, &self.stack, &mut ());
             self.forced = true;
         } else if self.receiver.deadline() == at {
             self.receiver.on_deadline(at);
@@ -148,7 +146,7 @@ impl Link {
         let mut allowed_beyond = u32::from(std::mem::take(&mut self.forced));
         loop {
             let room = self.sender.in_flight() < self.sender.cwnd();
-            let sent = self.sender.poll_transmit(self.now, &self.stack, &mut self.events);
+            let sent = self.sender.poll_transmit(self.now, &self.stack);
             let Some(sent) = sent else { break };
             if !room {
                 assert!(allowed_beyond > 0, "packets exceed the congestion window");

@@ -133,7 +133,7 @@ fn linux_cubictcp_state_resets_at_each_timeout() {
         other => panic!("{other:?}"),
     };
     let send = |sender: &mut Sender, now| {
-        while sender.poll_transmit(now, &stack, &mut ()).is_some() {}
+        while sender.poll_transmit(now, &stack).is_some() {}
     };
     let time_out = |sender: &mut Sender| {
         let mut now = 0;

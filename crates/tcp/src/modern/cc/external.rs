@@ -168,7 +168,7 @@ mod tests {
         let mut sender = Sender::new(0, 1, 7, &stack);
         sender.on_established(0, Some(20 * MILLISECOND), 1 << 40, &stack);
         sender.write_bytes(0, 1 << 20, &stack, &mut ());
-        while sender.poll_transmit(0, &stack, &mut ()).is_some() {}
+        while sender.poll_transmit(0, &stack).is_some() {}
         for packet in 1..=5u64 {
             let timestamps = Some(Timestamps { value: 1, echo: timestamp_at(0) });
             let ack = ArrivingAck {
@@ -185,7 +185,7 @@ mod tests {
         while sender.window.cwnd > 1 {
             let due = sender.deadline();
             sender.on_deadline(due, &stack, &mut ());
-            while sender.poll_transmit(due, &stack, &mut ()).is_some() {}
+            while sender.poll_transmit(due, &stack).is_some() {}
         }
         assert_eq!(sender.window.cwnd, 1, "after a timeout");
     }

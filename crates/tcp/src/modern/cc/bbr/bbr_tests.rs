@@ -53,9 +53,8 @@ fn linux_bbr_init_sets_rate_from_handshake_rtt() {
     assert!((rate / expected - 1.0).abs() < 1e-3, "{rate}");
     // The rate is so low that chunks have two packets from the beginning.
     sender.write_bytes(0, 1 << 20, &stack, &mut ());
-    let sent: Vec<_> = std::iter::from_fn(|| sender.poll_transmit(0, &stack, &mut ()))
-        .map(|sent| sent.push)
-        .collect();
+    let sent: Vec<_> =
+        std::iter::from_fn(|| sender.poll_transmit(0, &stack)).map(|sent| sent.push).collect();
     assert_eq!(sent, [false, true].repeat(5));
 }
 
@@ -146,7 +145,7 @@ fn sender_with_flight(rtt: Nanos, cwnd: u32, stack: &Stack) -> (Nanos, Sender) {
     let mut now = 0;
     while sender.flight.packets_out() < cwnd {
         now = sender.pacer.next_send_time() + 2 * MILLISECOND;
-        while sender.poll_transmit(now, stack, &mut ()).is_some() {}
+        while sender.poll_transmit(now, stack).is_some() {}
     }
     (now.max(sender.pacer.next_send_time()), sender)
 }
@@ -157,7 +156,7 @@ fn linux_tcp_tso_autosize_enlarges_bbr_chunks_on_short_paths() {
     let chunk = |rtt| {
         let (now, mut sender) = sender_with_flight(rtt, 60, &stack);
         sender.window.cwnd = 120;
-        std::iter::from_fn(|| sender.poll_transmit(now, &stack, &mut ())).count()
+        std::iter::from_fn(|| sender.poll_transmit(now, &stack)).count()
     };
     // 10 packets per 2 ms with the startup gain, in 1/1024 s, plus 64 KiB / 2^3.
     assert_eq!(chunk(2 * MILLISECOND), 19);
@@ -175,7 +174,7 @@ fn linux_tcp_xmit_retransmit_queue_paces_each_run_of_lost_packets() {
     sender.repair = AllowedRetransmissions::Lost;
     let mut sent = vec![];
     for _ in 0..4 {
-        let burst = std::iter::from_fn(|| sender.poll_transmit(now, &stack, &mut ()));
+        let burst = std::iter::from_fn(|| sender.poll_transmit(now, &stack));
         sent.push(burst.map(|packet| packet.number).collect::<Vec<_>>());
         now = sender.pacer.next_send_time();
     }
