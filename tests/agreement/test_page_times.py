@@ -53,6 +53,30 @@ def test_document_takes_the_round_trips_of_the_handshake(http: str) -> None:
         assert_round_trips(got[name], ROUND_TRIPS[http] + 0.5)
 
 
+@pytest.mark.parametrize("http", ["1.1", "2"])
+def test_first_byte_waits_for_a_complete_record(http: str) -> None:
+    """RFC 8446, section 5.1: a record of 16 KiB is longer than the first window of 10 packets."""
+    image = {"name": "image", "size": "1kB", "found": 0.1}
+    objects: list[dict[str, Any]] = [{"name": "index", "size": "60kB"}, image]
+    scenario = make_scenario(objects, http)
+    got = metrics(scenario)
+    assert_round_trips(got["first_byte_p50_s"], 3 + 1)
+    # The first record names the image, which HTTP/1.1 requests after the document.
+    assert_round_trips(got["page_time_mean_s"], {"1.1": 6, "2": 5}[http])
+    small = metrics(scenario.with_changes({"traffic.record": "1400B"}))
+    assert_round_trips(small["first_byte_p50_s"], 3)
+
+
+def test_session_tickets_and_settings_take_packets_of_the_first_window() -> None:
+    """Of 10 packets, 8 carry the document; with 9 it needs another round trip."""
+    for size, trips in (("11kB", 3), ("12kB", 4)):
+        scenario = make_scenario([{"name": "index", "size": size}], "2")
+        assert_round_trips(metrics(scenario)["page_time_mean_s"], trips)
+    # HTTP/1.1 has no SETTINGS, and resumption only one ticket.
+    first = make_scenario([{"name": "index", "size": "13kB"}], "1.1")
+    assert_round_trips(metrics(first)["page_time_mean_s"], 3)
+
+
 def test_0rtt_saves_a_round_trip() -> None:
     scenario = make_scenario(page_objects(0), "3")
     assert_round_trips(metrics(scenario)["page_time_mean_s"], 2)

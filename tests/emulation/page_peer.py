@@ -23,6 +23,8 @@ DOCUMENT_SHARE = 0.1
 HEADERS = 160
 """Bytes of the headers of an answer over HTTP/1.1, padded to this length, and of the headers,
 frames and TLS records of an answer over others, approximately."""
+MAX_HEADERS = 300
+HEADERS_WAIT_S = 0.01
 PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
 
 
@@ -92,13 +94,43 @@ async def serve_pages(scope, _receive, send) -> None:
 async def run_server(http: str, folder: Path) -> None:
     """Serve until the link ends."""
     from hypercorn.asyncio import serve  # noqa: PLC0415 - only the server has it
+    from hypercorn.asyncio.tcp_server import TCPServer  # noqa: PLC0415
     from hypercorn.config import Config  # noqa: PLC0415
+    from hypercorn.events import RawData  # noqa: PLC0415
     from hypercorn.protocol.h2 import H2Protocol  # noqa: PLC0415
 
     async def keep_priority(_protocol, _event) -> None:
         """Change no priority: hypercorn's tree finds loops in those of Chromium, and ends."""
 
     H2Protocol._priority_updated = keep_priority
+    send_each = TCPServer.protocol_send
+
+    async def send_with_body(server, event) -> None:
+        """Write headers with the start of the body, as most servers do.
+
+        hypercorn sends them in packets of their own. Control frames wait in vain for a body.
+        """
+        waiting = server.__dict__.setdefault("waiting", bytearray())
+
+        def write_waiting() -> None:
+            server.writer.write(bytes(waiting))
+            waiting.clear()
+
+        if not isinstance(event, RawData):
+            write_waiting()
+        elif len(event.data) < MAX_HEADERS:
+            if not waiting:
+                asyncio.get_running_loop().call_later(HEADERS_WAIT_S, write_waiting)
+            waiting.extend(event.data)
+            return
+        else:
+            server.writer.write(bytes(waiting) + event.data)
+            waiting.clear()
+            # Nothing is left to write, but to wait until the socket accepts more.
+            event = RawData(b"")
+        await send_each(server, event)
+
+    TCPServer.protocol_send = send_with_body
     config = Config()
     config.include_date_header = config.include_server_header = False
     config.errorlog = None

@@ -1,9 +1,13 @@
 """Pages in headless Chromium over the emulated link, beside the simulation.
 
-Prints a table: ``PYTHONPATH=tests python -m emulation.page_peers [HTTP [LOADS [PATHS]]]``. The
-server is hypercorn (``page_peer.py``), over HTTP/1.1 without TLS, HTTP/2 or HTTP/3. The simulation
-has no model of Chromium's own work: the time from the first byte of the document to the request for
-the first image is measured with each load, and is the delay of images in the simulation.
+Prints a table: ``PYTHONPATH=tests python -m emulation.page_peers [HTTP [LOADS [PATHS]]]``; PATHS
+are numbers of ``PATHS``, such as 0,2. The server is hypercorn (``page_peer.py``), over HTTP/1.1
+without TLS, HTTP/2 or HTTP/3. The simulation has no model of Chromium's own work: the time from the
+first byte of the document to the request for the first image is measured with each load, and is the
+delay of images in the simulation.
+
+An error is outside the interval if the simulated median is outside the 95 % interval of the
+measured one.
 """
 
 import json
@@ -16,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import scipy.stats
 import tcpcast
 from tcpcast.scenario import Scenario
 from tcpcast.units import parse_duration, parse_rate
@@ -80,6 +85,7 @@ MAX_VARIATION = 1.25
 MORE_LOADS = 4
 """Further loads of a page whose loads vary, per load."""
 
+TIMES = ("page", "first_image")
 Load = dict[str, float]
 """Times of a load of a page in milliseconds."""
 
@@ -91,29 +97,43 @@ def varies(path: LinkPath, loads: list[Load]) -> bool:
 
 
 def typical(path: LinkPath, loads: list[Load]) -> Load:
-    """Return the shortest load, as a busy machine only adds time; the median if loads vary."""
-    ordered = sorted(loads, key=lambda load: load["page"])
-    return ordered[len(ordered) // 2 if varies(path, loads) else 0]
+    """Return the shortest load, as a busy machine only adds time; medians if loads vary."""
+    if varies(path, loads):
+        return {time: statistics.median(load[time] for load in loads) for time in TIMES}
+    return min(loads, key=lambda load: load["page"])
+
+
+def median_interval(times: list[float]) -> tuple[float, float]:
+    """Return the 95 % interval of the median: order statistics by the binomial distribution."""
+    ordered, count = sorted(times), len(times)
+    outside = int(scipy.stats.binom.ppf(0.025, count, 0.5))
+    return ordered[max(0, outside - 1)], ordered[min(count - 1, count - outside)]
 
 
 def measure(http: str, path: LinkPath, loads: int) -> dict[str, list[Load]]:
     """Return the times of the loads of each page over the link, more of those that vary."""
-    found = measure_pages(http, path, loads, URLS)
+    found = measure_pages(http, path, loads, URLS, seed=1)
     varying = [url for url in found if varies(path, found[url])]
     if varying:
-        further = measure_pages(http, path, MORE_LOADS * loads, varying)
+        further = measure_pages(http, path, MORE_LOADS * loads, varying, seed=2)
         found |= {url: found[url] + further[url] for url in varying}
     return found
 
 
-def measure_pages(http: str, path: LinkPath, loads: int, urls: list[str]) -> dict[str, list[Load]]:
-    """Return the times of the loads of some pages over the link."""
+def measure_pages(
+    http: str, path: LinkPath, loads: int, urls: list[str], seed: int
+) -> dict[str, list[Load]]:
+    """Return the times of the loads of some pages over the link.
+
+    The seed of the link decides which of its packets are lost: loads with the same one are alike.
+    """
     with tempfile.TemporaryDirectory() as folder:
         write_certificate(Path(folder))
         times, peer = Path(folder) / "times.json", " ".join(PEER)
         command = [
             *(sys.executable, "-m", "tcpcast", "link", "--rtt", path.rtt, "--rate", path.rate),
             *("--buffer", path.buffer, "--loss", path.loss, "--sender", "far"),
+            *("--seed", str(seed)),
             *("--server-command", f"{peer} server {http} {folder}", "--"),
             f"sleep 2; {peer} browse {http} {folder} {','.join(urls)} {loads} > {times}",
         ]
@@ -182,38 +202,69 @@ def _simulate_metric(
     return float(answer.metrics[metric].value)
 
 
-def summary(errors: list[float]) -> str:
-    """Return the median and the largest absolute error, and the median error with its sign."""
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """Error of the simulated time of a page, and whether the interval of the loads excludes it."""
+
+    error: float
+    is_outside: bool
+
+
+def compare(path: LinkPath, loads: list[Load], simulated: float) -> Compared:
+    """Compare the simulated time of a page with its loads."""
+    times = [load["page"] for load in loads]
+    low, high = median_interval(times)
+    is_inside = varies(path, loads) and low <= simulated <= high
+    return Compared(simulated / typical(path, loads)["page"] - 1, not is_inside)
+
+
+def summary(compared: list[Compared]) -> str:
+    """Return the median and the largest absolute error, and the median error with its sign.
+
+    A third number is the largest error outside the interval of the loads.
+    """
+    errors = [each.error for each in compared]
+    outside = max((abs(each.error) for each in compared if each.is_outside), default=0.0)
     sizes = sorted(abs(error) for error in errors)
-    return (
-        f"{100 * statistics.median(sizes):.1f} % | {100 * sizes[-1]:.1f} % | "
-        f"{100 * statistics.median(errors):+.1f} %"
-    )
+    shares = (statistics.median(sizes), sizes[-1], outside)
+    absolute = " | ".join(f"{100 * share:.1f} %" for share in shares)
+    return f"{absolute} | {100 * statistics.median(errors):+.1f} %"
 
 
-def main(http: str = "1.1", loads: str = "3", paths: str = str(len(PATHS))) -> None:
+ALL_PATHS = ",".join(map(str, range(len(PATHS))))
+
+
+def main(http: str = "1.1", loads: str = "3", paths: str = ALL_PATHS) -> None:
     """Print a row for each path and page, and a table of the errors."""
     print(f"HTTP/{http}, {loads} loads of each page\n")
-    print("| path | page | first image, ms | Chromium, ms | simulation, ms | error | busy |")
-    print("| --- | --- | --- | --- | --- | --- | --- |")
+    titles = ["path", "page", "first image", "Chromium", "interval", "simulation", "error", "busy"]
+    print(f"| {' | '.join(titles)} |\n|{' --- |' * len(titles)}")
     rows, every = [], []
-    for path in PATHS[: int(paths)]:
+    for path in (PATHS[int(number)] for number in paths.split(",")):
         measured = measure(http, path, int(loads))
-        busy, errors = os.getloadavg()[0], list[float]()
+        busy, errors = os.getloadavg()[0], list[Compared]()
         where = f"{path.rtt}, {path.rate}, {path.buffer}, {path.loss}"
         for objects, size in PAGES:
-            load = typical(path, measured[f"/{objects}/{size}"])
+            found = measured[f"/{objects}/{size}"]
+            load = typical(path, found)
             simulated = simulate(http, path, (objects, size), load)
-            errors.append(simulated / load["page"] - 1)
-            cells = [f"{number:,.0f}" for number in (load["first_image"], load["page"], simulated)]
+            errors.append(compare(path, found, simulated))
+            low, high = median_interval([each["page"] for each in found])
+            cells = [
+                *(f"{number:,.0f}" for number in (load["first_image"], load["page"])),
+                f"{low:,.0f} to {high:,.0f}" if varies(path, found) else "",
+                f"{simulated:,.0f} ms",
+                f"{100 * errors[-1].error:+.1f} %",
+            ]
             print(
                 f"| {where} | {objects} objects, {size // 1000} kB | {' | '.join(cells)} | "
-                f"{100 * errors[-1]:+.1f} % | {busy:.1f} |",
+                f"{busy:.1f} |",
                 flush=True,
             )
         rows.append(f"| {where} | {summary(errors)} |")
         every += errors
-    print("\n| path | median error | largest | median with sign |\n| --- | --- | --- | --- |")
+    titles = ["path", "median error", "largest", "largest outside interval", "median with sign"]
+    print(f"\n| {' | '.join(titles)} |\n|{' --- |' * len(titles)}")
     print("\n".join([*rows, f"| all {len(every)} | {summary(every)} |"]))
 
 

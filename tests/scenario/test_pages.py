@@ -55,6 +55,13 @@ def write_har(path: Path, *entries: dict[str, Any]) -> Path:
     return path
 
 
+def test_records_are_at_most_those_of_tls(tmp_path: Path) -> None:
+    assert pages(load(tmp_path, "text", record='"1400B"')).record == 1400
+    for record in ("0B", "16385B"):
+        with pytest.raises(ScenarioError, match="record: must be between 1B and 16384B"):
+            load(tmp_path, "text", record=f'"{record}"')
+
+
 def test_profiles_are_complete() -> None:
     assert list_profiles() == ["chain", "median", "text"]
     tables = {

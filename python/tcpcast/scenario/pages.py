@@ -32,6 +32,9 @@ MAX_HOSTS = 200
 CONNECTIONS = {"1.1": 6, "2": 1, "3": 1}
 """Connections of a browser to each host by version of HTTP."""
 
+MAX_RECORD_BYTES = 16_384
+"""Largest record of TLS (RFC 8446, section 5.1), the size that most servers use."""
+
 ORIGIN = "origin"
 """Host of objects without one."""
 

@@ -34,7 +34,7 @@ from tcpcast.scenario.distributions import (
     read_any_size,
 )
 from tcpcast.scenario.empirical import Empirical
-from tcpcast.scenario.pages import CONNECTIONS, PageRule
+from tcpcast.scenario.pages import CONNECTIONS, MAX_RECORD_BYTES, PageRule
 from tcpcast.scenario.quantities import (
     BYTES_SCHEMA,
     PACKETS_SCHEMA,
@@ -734,6 +734,12 @@ class Pages(Table):
         examples=["persistent"],
         description="whether each load opens new connections, or uses those of earlier loads",
     )
+    record: Bytes = Field(
+        default=MAX_RECORD_BYTES,
+        examples=["1400B"],
+        description="size of the records of TLS over TCP: the browser reads a record when it is "
+        "complete; at most, and by default, 16384B",
+    )
     host_rtt: dict[str, PositiveDuration] = Field(
         default={},
         examples=[{"cdn": "10ms"}],
@@ -769,6 +775,8 @@ class Pages(Table):
         return (self.declared or 0) * self.connections
 
     def _find_errors(self) -> Errors:
+        if not 1 <= self.record <= MAX_RECORD_BYTES:
+            yield make_error_at(f"must be between 1B and {MAX_RECORD_BYTES}B", "record")
         for host in self.host_rtt:
             if host not in self.hosts:
                 near = did_you_mean_text(host, self.hosts)

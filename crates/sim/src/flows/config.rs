@@ -9,7 +9,7 @@ use crate::queue::{LinkRate, TokenBucketConfig, disciplines};
 use crate::random::{NamedStream, RandomSource, RandomStream, StreamPurpose, mix_bits};
 use crate::traffic::{BulkStartTimes, Distribution, Traffic};
 use serde::Deserialize;
-use std::num::NonZeroU32;
+use std::num::{NonZeroU32, NonZeroU64};
 use tcpcast_link::Ecn;
 use tcpcast_link::remark::EcnRemarkConfig;
 use tcpcast_link::request_grant::RequestGrantConfig;
@@ -284,6 +284,12 @@ pub struct PageTraffic {
     pub order: AnswerOrder,
     /// Whether connections stay open between pages.
     pub persistent: bool,
+    /// Bytes of each message that the server sends when a session opens, before all answers, in
+    /// packets of its own: session tickets of TLS, SETTINGS of HTTP/2.
+    pub opening: Vec<u64>,
+    /// Largest record of TLS over TCP in bytes: the browser reads only complete records. 1 without
+    /// TLS, and in QUIC.
+    pub record: NonZeroU64,
     /// Further time from a request to its answer at the server, in seconds.
     pub server_time: Distribution,
     /// Time from a complete page to the next one, in seconds.

@@ -131,10 +131,7 @@ impl FlowSimulation {
     pub(super) fn on_opened(&mut self, flow: usize, end: usize) {
         let state = &mut self.flows[flow];
         if matches!(state.app, AppState::Page(_)) {
-            if end == CLIENT {
-                self.on_page_connection_open(flow);
-            }
-            return;
+            return self.on_page_connection_open(flow, end);
         }
         let class = &self.classes[state.record.class()];
         let is_file = matches!(class.traffic, FlowTraffic::Files(_));

@@ -291,6 +291,8 @@ def _routed_traffic_config(
                 "multiplexes": traffic.http != "1.1",
                 "order": traffic.order,
                 "persistent": traffic.connection == "persistent",
+                "opening": _opening_bytes(group),
+                "record": traffic.record if _has_tls_over_tcp(group) else 1,
                 "server_time": traffic.server_time.parameters(),
                 "pause": traffic.pause.parameters(),
             }
@@ -410,6 +412,28 @@ def _tcp_config(group: Population) -> Config | None:
             }
         }
     return {"packets": packet_tcp_config(group.tcp)}
+
+
+_TICKET_BYTES = {"tls13": 478, "tls13-resumption": 239, "tls13-0rtt": 239}
+"""Bytes of the session tickets that a server sends after a handshake: two of OpenSSL, or one in a
+resumed session. In TLS 1.2 they are part of the handshake."""
+_SETTINGS_BYTES = 73
+"""Bytes of SETTINGS of HTTP/2 in a record."""
+
+
+def _has_tls_over_tcp(group: Population) -> bool:
+    return not group.tcp.is_quic and str(group.tcp.handshake).startswith("tls")
+
+
+def _opening_bytes(group: Population) -> list[int]:
+    """Return the bytes of the messages with which a server opens a session."""
+    if not _has_tls_over_tcp(group):
+        return []
+    tickets = _TICKET_BYTES.get(str(group.tcp.handshake))
+    settings = (
+        _SETTINGS_BYTES if isinstance(group.traffic, Pages) and group.traffic.http == "2" else None
+    )
+    return [bytes_ for bytes_ in (tickets, settings) if bytes_ is not None]
 
 
 def packet_tcp_config(tcp: Tcp) -> Config:

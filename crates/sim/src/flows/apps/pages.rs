@@ -22,6 +22,7 @@ use crate::probe::{ClassCell, SenderListener, TimeKind};
 use crate::random::RandomSource;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
+use std::num::NonZeroU64;
 
 /// Bytes of a DATA frame: the default of HTTP/2 (RFC 9113, section 4.2).
 const FRAME_BYTES: u64 = 16_384;
@@ -141,6 +142,11 @@ fn take_received(
     if has_complete {
         parts.retain(|part| part.counted < part.end - part.start);
     }
+}
+
+/// Bytes of an answer that a browser can read: those of complete records.
+fn readable_bytes(received: u64, size: u64, record: NonZeroU64) -> u64 {
+    if received == size { size } else { received - received % record }
 }
 
 /// Progress of an object.
@@ -299,8 +305,11 @@ impl FlowSimulation {
         }
     }
 
-    /// The session of the client is open.
-    pub(in crate::flows) fn on_page_connection_open(&mut self, flow: usize) {
+    /// The session of an end is open.
+    pub(in crate::flows) fn on_page_connection_open(&mut self, flow: usize, end: usize) {
+        if end == SERVER {
+            return self.send_opening(flow);
+        }
         let Some((traffic, app)) = self.page_of(flow) else { return };
         if app.connection.phase != ConnectionPhase::Opening {
             return;
@@ -309,6 +318,18 @@ impl FlowSimulation {
         let first = app.first;
         let host = (flow - first) / traffic.connections_per_host.get() as usize;
         self.send_requests_of_host(first, host, flow);
+    }
+
+    /// The server sends the messages that precede all answers.
+    fn send_opening(&mut self, flow: usize) {
+        let messages = self.page_of(flow).map_or(0, |(traffic, _)| traffic.opening.len());
+        for message in 0..messages {
+            let Some((traffic, app)) = self.page_of(flow) else { return };
+            let bytes = traffic.opening[message];
+            app.connection.written += bytes;
+            self.write(flow, SERVER, bytes);
+            self.transmit(flow, SERVER);
+        }
     }
 
     /// Sends the waiting requests of a host that a free connection may carry, most urgent first.
@@ -405,14 +426,17 @@ impl FlowSimulation {
         let Some((traffic, app)) = self.page_of(first) else { return false };
         let (page, browser) = (&traffic.pages[app.browser.page], &mut app.browser);
         let progress = &mut browser.objects[object as usize];
-        let is_first = progress.received == 0;
+        let size = page.objects[object as usize].bytes;
+        let readable = |received| readable_bytes(received, size, traffic.record);
+        let was_readable = readable(progress.received) > 0;
         progress.received += bytes;
-        let is_complete = progress.received == page.objects[object as usize].bytes;
+        let (is_complete, readable) = (progress.received == size, readable(progress.received));
+        let is_first = !was_readable && readable > 0;
         let found_before = progress.found;
         let children = &page.children[object as usize][found_before as usize..];
         for child in children {
             let config = &page.objects[*child as usize];
-            if config.found_at > progress.received {
+            if config.found_at > readable {
                 break;
             }
             progress.found += 1;
@@ -590,6 +614,15 @@ mod tests {
             written(&answers, AnswerOrder::InTurn, &[3, 1, 3]),
             [(0, full), (1, full), (2, 100), (0, rest), (1, rest)]
         );
+    }
+
+    #[test]
+    fn rfc_8446_5_1_only_complete_records_are_read() {
+        let record = NonZeroU64::new(FRAME_BYTES).unwrap();
+        let readable = [100, FRAME_BYTES - 1, FRAME_BYTES, 2 * FRAME_BYTES - 1, 40_000]
+            .map(|received| readable_bytes(received, 40_000, record));
+        assert_eq!(readable, [0, 0, FRAME_BYTES, FRAME_BYTES, 40_000]);
+        assert_eq!(readable_bytes(100, 40_000, NonZeroU64::MIN), 100);
     }
 
     #[test]
