@@ -359,8 +359,9 @@ def test_single_interval_has_no_model_figure() -> None:
 def test_figure_file_names_are_unique_and_portable() -> None:
     capture = tcpcast.trace(TRANSFER)
     assert file_name_prefixes([capture, capture]) == ["transfer", "transfer-2"]
-    capture.file = "-"
-    assert file_name_prefixes([capture]) == ["stdin"]
+    for file, prefix in (("-", "stdin"), ("a/b.pcapng.zst", "b"), ("b.flow.cap", "b.flow")):
+        capture.file = file
+        assert file_name_prefixes([capture]) == [prefix]
     assert file_stem("[fe80::1%eth0]:443") == "fe80-1-eth0_443"
     assert direction().name == "7-10.0.0.1_1025-fd00-2_80"
 

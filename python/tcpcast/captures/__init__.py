@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -51,10 +51,17 @@ SAMPLE = "sample"
 A download through ``tcpcast link`` (20 Mbit/s, 40 ms, 0.2 % loss) by a slow reader, recorded by
 ``tests/captures/record_sample.py``.
 """
+CAPTURE_SUFFIXES = (".pcap", ".pcapng", ".cap")
+COMPRESSION_SUFFIXES = (".gz", ".zst")
 _MAX_ARGUMENT = 1_000_000_000
 """Upper bound of ``max_connections`` and of ``trail_points``."""
 OS_ERROR_SUFFIX = re.compile(r" \(os error \d+\)$")
 """Suffix of messages of the operating system in errors from the Rust core."""
+
+
+def without_compression_suffix(file: PurePath) -> PurePath:
+    """Return the name of a file without the suffix of its compression."""
+    return file.with_suffix("") if file.suffix in COMPRESSION_SUFFIXES else file
 
 
 def trace(

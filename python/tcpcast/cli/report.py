@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from tcpcast.captures import SAMPLE, STANDARD_INPUT
+from tcpcast.captures import (
+    CAPTURE_SUFFIXES,
+    COMPRESSION_SUFFIXES,
+    SAMPLE,
+    STANDARD_INPUT,
+    without_compression_suffix,
+)
 from tcpcast.cli.reports import (
     check_report_files,
     has_figures,
@@ -32,10 +38,6 @@ from tcpcast.sweeps.database import contains_sweep, read_sweep
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-
-
-CAPTURE_SUFFIXES = (".pcap", ".pcapng", ".cap")
-COMPRESSION_SUFFIXES = (".gz", ".zst")
 
 
 def report(  # noqa: PLR0913 - one parameter per option
@@ -141,11 +143,7 @@ def _write_report_on_sweep(folder: Path, reports: Sequence[str], *, force: bool)
 def _source_stem(source: str) -> str:
     """Return the name of a source without its folder and its extensions."""
     path = Path(source).resolve()
-    return "report" if source == "-" else _without_compression_suffix(path).stem or "report"
-
-
-def _without_compression_suffix(path: Path) -> Path:
-    return path.with_suffix("") if path.suffix in COMPRESSION_SUFFIXES else path
+    return "report" if source == "-" else without_compression_suffix(path).stem or "report"
 
 
 def _find_captures(sources: Sequence[str]) -> list[str] | None:
@@ -163,7 +161,7 @@ def _find_captures(sources: Sequence[str]) -> list[str] | None:
             inside = sorted(
                 p
                 for p in path.rglob("*")
-                if (_without_compression_suffix(p).suffix in CAPTURE_SUFFIXES) and p.is_file()
+                if (without_compression_suffix(p).suffix in CAPTURE_SUFFIXES) and p.is_file()
             )
             if not inside:
                 raise TcpcastError(

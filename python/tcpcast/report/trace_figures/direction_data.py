@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tcpcast.captures import CAPTURE_SUFFIXES, STANDARD_INPUT, without_compression_suffix
 from tcpcast.captures.capture_tables import rows_of_direction, tables_by_name
 from tcpcast.captures.table import select_rows
 from tcpcast.report.chart import Axis
@@ -80,8 +81,9 @@ def file_name_prefixes(captures: Iterable[Capture]) -> list[str]:
     """Return a distinct prefix of file names for each capture, derived from its file name."""
     result: list[str] = []
     for capture in captures:
-        stem = "stdin" if capture.file == "-" else PurePath(capture.file).name
-        stem = file_stem(re.sub(r"\.(gz|pcapng|pcap|cap)$", "", re.sub(r"\.gz$", "", stem)))
+        file = without_compression_suffix(PurePath(capture.file))
+        name = file.stem if file.suffix in CAPTURE_SUFFIXES else file.name
+        stem = "stdin" if capture.file == STANDARD_INPUT else file_stem(name)
         number = 2
         unique = stem
         while unique in result:
