@@ -133,7 +133,7 @@ def test_average_error_follows_the_paper(capture: Capture) -> None:
 
 
 def test_connection_argument_selects_directions(capture: Capture) -> None:
-    names = ("bytes", "connection", "src", "dst")
+    names = ("unique_bytes", "connection", "src", "dst")
     columns = (
         [5, 90, 10, 20],
         [3, 3, 7, 8],

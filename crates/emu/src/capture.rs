@@ -77,6 +77,9 @@ pub struct LinkCapture {
     sides: Vec<LinkSide>,
     /// Time of day at link time 0, ns.
     began: Nanos,
+    /// Total pause of the link's clock. The capture has times of the host's clock, which does not
+    /// pause, because the hosts use it: their timestamps and timers would contradict other times.
+    paused: Nanos,
     file: CaptureWriter<ThreadedWriter>,
     error: Option<io::Error>,
 }
@@ -96,6 +99,7 @@ impl LinkCapture {
             side,
             sides: ports.iter().map(|port| port.side).collect(),
             began: began.as_nanos() as Nanos,
+            paused: 0,
             file: CaptureWriter::new(ThreadedWriter::new(sink)?)?,
             error: None,
         })
@@ -106,7 +110,8 @@ impl LinkCapture {
             return;
         }
         let kept = &packet[..packet.len().min(SNAPLEN)];
-        let written = self.file.write_packet(self.began + now, packet.len() as u32, kept);
+        let time = self.began + self.paused + now;
+        let written = self.file.write_packet(time, packet.len() as u32, kept);
         self.error = written.err();
     }
 
@@ -127,6 +132,10 @@ impl PacketObserver for LinkCapture {
 
     fn on_deliver(&mut self, now: Nanos, _due: Nanos, packet: &PacketInTransit, bytes: &[u8]) {
         self.write_packet(now, packet.to, bytes);
+    }
+
+    fn on_clock_pause(&mut self, total_pause: Nanos) {
+        self.paused = total_pause;
     }
 }
 
@@ -176,6 +185,12 @@ impl PacketObserver for Option<LinkCapture> {
             capture.on_deliver(now, due, packet, bytes);
         }
     }
+
+    fn on_clock_pause(&mut self, total_pause: Nanos) {
+        if let Some(capture) = self {
+            capture.on_clock_pause(total_pause);
+        }
+    }
 }
 
 #[cfg(test)]
@@ -211,6 +226,23 @@ mod tests {
         let bytes = sink.0.lock().unwrap();
         assert_eq!(bytes.len(), 24 + 16 + SNAPLEN + 16 + 40);
         assert_eq!(bytes[24 + 12..24 + 16], 1500_u32.to_le_bytes());
+    }
+
+    #[test]
+    fn capture_has_times_of_the_host() {
+        let packet = PacketInTransit { from: 0, to: 1, ..PacketInTransit::default() };
+        let sink = Shared::default();
+        let ports = [LinkSide::Near, LinkSide::Far]
+            .map(|side| LinkPort { side, address: Ipv4Addr::LOCALHOST });
+        let mut capture = LinkCapture::new(LinkSide::Far, &ports, sink.clone()).ok();
+        capture.on_deliver(1_000_000, 0, &packet, &[1; 40]);
+        capture.on_clock_pause(20_000_000);
+        capture.on_deliver(5_000_000, 0, &packet, &[1; 40]);
+        capture.unwrap().finish_writing().unwrap();
+        let bytes = sink.0.lock().unwrap();
+        let number = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
+        let time = |at: usize| u64::from(number(at)) * 1_000_000_000 + u64::from(number(at + 4));
+        assert_eq!(time(24 + 16 + 40) - time(24), 24_000_000);
     }
 
     #[test]

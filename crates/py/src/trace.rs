@@ -340,6 +340,7 @@ const COUNTS: &[NamedColumn<DirectionRow, u64>] = &[
     ("window_max_bytes", |row| row.direction.window_max_bytes),
     ("window_last_bytes", |row| row.direction.window_last_bytes),
     ("out_of_window", |row| row.direction.counts.out_of_window),
+    ("untranslated_sacks", |row| row.direction.counts.untranslated_sacks),
 ];
 
 /// Columns whose values may be unknown; unknown values are NaN.
@@ -384,6 +385,7 @@ const MEASURES: &[NamedColumn<DirectionRow, Option<f64>>] = &[
     ("window_closed_s", |row| Some(row.direction.limitation.window_closed_s)),
     ("pacing_variation", |row| row.direction.evidence.pacing_variation),
     ("queue_delay_s", |row| row.direction.evidence.queue_s),
+    ("clock_error_s", |row| row.direction.evidence.clock_error_s),
     ("missing_acks", |row| row.direction.missing_answers.map(|count| count as f64)),
 ];
 

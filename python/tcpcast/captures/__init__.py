@@ -25,6 +25,7 @@ from tcpcast.captures.link_estimate import growth_per_round_by_direction_pkts
 from tcpcast.captures.log_formats import read_log
 from tcpcast.captures.model_rates import measured_and_model_rate_columns
 from tcpcast.captures.names import name_services, server_name_column
+from tcpcast.captures.quantity_text import format_time
 from tcpcast.captures.requests import request_table
 from tcpcast.captures.services import service_table
 from tcpcast.captures.table import direction_table, event_table, interval_table, round_table
@@ -253,6 +254,21 @@ def capture_warnings(connections: Table, found: dict[str, Any]) -> list[str]:
         "with sequence numbers more than 1 GiB outside the window: damaged, or from another "
         "connection between the same ports. Such segments are counted but not analysed",
     )
+    add(
+        int(connections["untranslated_sacks"].sum()),
+        "SACK block",
+        "with sequence numbers that were never sent: a firewall changes sequence numbers, but not "
+        "those in SACK blocks, so the sender cannot use SACK",
+    )
+    error_s = connections["clock_error_s"]
+    if np.isfinite(error_s).any():
+        add(
+            int(np.isfinite(error_s).sum()),
+            "direction",
+            "with an unsteady clock: delays between the clocks of the sender and the capture are "
+            f"wrong by up to {format_time(float(np.nanmax(error_s)))} on average, so echoed "
+            "timestamps replace them. The host of the capture or the sender may have been paused",
+        )
     add(
         int(connections["rtt_withheld"].sum()),
         "direction",

@@ -19,6 +19,7 @@ from tcpcast.captures.quantity_text import (
     format_digits,
     format_percent,
     format_rate,
+    format_size_rounded_up,
     format_time,
     sentence_case,
 )
@@ -115,6 +116,25 @@ def remedies_for_pacing(gains: GainPredictor) -> list[Remedy]:
     ]
 
 
+def remedies_for_constant_flight(gains: GainPredictor) -> list[Remedy]:
+    """Return the advice for data in flight that do not grow although the path is free."""
+    largest = gains.table["flight_max_bytes"]
+    action = (
+        "raise the send buffer; if ss -tin at the sender shows no sndbuf_limited, its pacing_rate "
+        "or a fixed cwnd is the limit instead"
+    )
+    return [
+        Remedy(
+            ": no packet was lost, but the data in flight stayed below "
+            f"{format_size_rounded_up(now)}",
+            f". First {action}. Set SO_SNDBUF to the new window, or tcp_wmem to twice the new "
+            "window.",
+            action,
+        )
+        for now in largest.tolist()
+    ]
+
+
 def remedies_for_reordering(gains: GainPredictor) -> list[Remedy]:
     """Return the numbers of late packets, and of retransmissions that late packets caused."""
     table = gains.table
@@ -202,6 +222,7 @@ REMEDIES_BY_CAUSE: dict[str, Callable[[GainPredictor], list[Remedy]]] = {
     cause_rules.NO_RESPONSE: remedies_for_no_response,
     cause_rules.APPLICATION: remedies_for_application,
     cause_rules.PACING: remedies_for_pacing,
+    cause_rules.SEND_BUFFER: remedies_for_constant_flight,
     cause_rules.RECEIVER: limit_remedies.remedies_for_receiver_window,
     cause_rules.SHORT_TRANSFER: limit_remedies.remedies_for_slow_start,
     cause_rules.REORDERING: remedies_for_reordering,

@@ -17,6 +17,7 @@ from tcpcast.captures.congestion_control import BBR
 from tcpcast.captures.loss_evidence import (
     loss_origin_columns,
     path_rtt_s,
+    rate_growth_ratios,
     reordered_packets,
     sharing_flow_columns,
     unnecessary_retransmissions,
@@ -64,6 +65,7 @@ MISDETECTED_STATES = {
     PACING: (("send_buffer", "congestion_window", "bottleneck"), "application"),
     REORDERING: (("bottleneck",), "congestion_window"),
     LINK: (("congestion_window", "loss_recovery"), "bottleneck"),
+    SEND_BUFFER: (("congestion_window",), "send_buffer"),
 }
 """By cause: states that the analysis detects by mistake, and the state that replaces them."""
 
@@ -141,6 +143,19 @@ MAX_BBR_RATE_VARIATION = 0.2
 MIN_BBR_LINK_SHARE = 0.8
 """Minimum ratio of rate to link rate, if known, with which BBR fills the link. The ratio is 0.96
 with 3 % loss, where losses are too close to measure rates between them."""
+MIN_CONSTANT_FLIGHT_ROUND_TRIPS = 20
+MIN_ROUND_TRIPS_PER_FLIGHT_PACKET = 0.7
+"""Minimum number of round trips per packet in flight to see that a window does not grow: Reno,
+whose window grows most slowly, is then 1.27 times as fast in the second half."""
+MAX_CONSTANT_FLIGHT_GROWTH = 1.15
+"""Maximum ratio of the rates late and early in a transfer for a constant flight, without a queue.
+The data in flight of BBR differ from round to round, but not its rate. BBR with a full send buffer
+has 1.04 to 1.09, Reno after these round trips 1.27 or more."""
+MAX_NO_QUEUE_RATIO = 0.05
+"""Maximum ratio of median queueing delay to the lowest RTT for a path without a queue. Full send
+buffers have 0 to 0.02, links that BBR fills 0.1 or more."""
+MAX_NO_QUEUE_STATE_SHARE = 0.02
+"""Maximum share of the time with a standing queue for a path without a queue."""
 INITIAL_WINDOW = 10
 """Initial window in packets (RFC 6928)."""
 MIN_LOSS_INDICATIONS = 5
@@ -183,6 +198,9 @@ class Evidence:
     rate_variation: Column
     mean_flight_ratio: Column
     """Ratio of mean to maximum flight; NaN unless the tap is at the sender."""
+    mean_flight_pkts: Column
+    rate_growth: Column
+    """Ratio of the rates late and early in the transfer."""
     median_queue_ratio: Column
     """Ratio of median to minimum RTT, minus 1."""
     queue_ratio: Column
@@ -226,6 +244,8 @@ class Evidence:
                 window_reductions=table["window_reductions"],
                 rate_variation=table["loss_rate_variation"],
                 mean_flight_ratio=np.where(here, flight, np.nan),
+                mean_flight_pkts=table["flight_mean_bytes"] / table["segment_bytes"],
+                rate_growth=table["rate_growth"],
                 median_queue_ratio=table["rtt_karn_p50_s"] / table["rtt_min_s"] - 1,
                 queue_ratio=queue,
                 is_bbr=table["looks_like"] == BBR,
@@ -241,6 +261,19 @@ class Evidence:
         return np.asarray(
             sum(np.nan_to_num(self.shares[name]) for name in limits) >= MIN_MAIN_STATE_SHARE
         )
+
+    def is_mostly_explained_by(self, cause: str) -> Column:
+        """Return a mask of rows in which no other state lasts longer than the states of a cause.
+
+        These are the state of the cause, the states that :data:`MISDETECTED_STATES` replaces, and
+        unknown states. The capture shows the other states directly.
+        """
+        states, target = MISDETECTED_STATES[cause]
+        of_cause = {target, UNKNOWN, *states}
+        shares = {name: np.nan_to_num(share) for name, share in self.shares.items()}
+        explained = sum(share for name, share in shares.items() if name in of_cause)
+        others = [share for name, share in shares.items() if name not in of_cause]
+        return np.asarray(explained >= np.max(others, axis=0))
 
     def has_full_buffer(self, limit: str) -> Column:
         """Return a mask of rows with a full buffer for long (:data:`MIN_FULL_BUFFER_SHARE`)."""
@@ -282,7 +315,9 @@ def _is_paced(evidence: Evidence) -> Column:
     even = (evidence.pacing_variation <= MAX_PACING_VARIATION) & (
         evidence.pacing_gaps >= MIN_PACING_GAPS
     )
-    return np.asarray(evidence.is_tap_at_sender & even & ~_runs_out_of_data(evidence))
+    # BBR paces as well, at the rate of a link that is full.
+    explained = evidence.is_mostly_explained_by(PACING) & (evidence.limited_by != "bottleneck")
+    return np.asarray(evidence.is_tap_at_sender & even & ~_runs_out_of_data(evidence) & explained)
 
 
 def _runs_out_of_data(evidence: Evidence) -> Column:
@@ -297,8 +332,9 @@ def _is_application_limited(evidence: Evidence) -> Column:
         | (evidence.mean_flight_ratio <= MAX_DRAINED_FLIGHT_RATIO)
     )
     several = evidence.round_trips > 2
+    dry = _runs_out_of_data(evidence) & written & several
     return np.asarray(
-        (evidence.limited_by == "application") | _runs_out_of_data(evidence) & written & several
+        (evidence.limited_by == "application") | dry & evidence.is_mostly_explained_by(APPLICATION)
     )
 
 
@@ -315,7 +351,30 @@ def _is_short_transfer(evidence: Evidence) -> Column:
 def _is_send_buffer_limited(evidence: Evidence) -> Column:
     """Detect flights of a constant size below the receiver's window."""
     full = evidence.has_full_buffer("send_buffer") & ~_is_window_reduced(evidence)
-    return np.asarray((evidence.limited_by == "send_buffer") | full)
+    return np.asarray(
+        (evidence.limited_by == "send_buffer") | full | _has_constant_flight(evidence)
+    )
+
+
+def _has_constant_flight(evidence: Evidence) -> Column:
+    """Detect senders whose data in flight do not grow, although nothing on the path limits them.
+
+    Without losses and queues, every congestion control increases its window. BBR's window is not
+    constant from round to round, so its rounds do not show the send buffer.
+    """
+    free = (
+        ~_is_window_reduced(evidence)
+        & ~evidence.has_retransmissions
+        & (evidence.median_queue_ratio <= MAX_NO_QUEUE_RATIO)
+        & (np.nan_to_num(evidence.shares["bottleneck"]) <= MAX_NO_QUEUE_STATE_SHARE)
+    )
+    long = evidence.round_trips >= np.fmax(
+        MIN_CONSTANT_FLIGHT_ROUND_TRIPS,
+        MIN_ROUND_TRIPS_PER_FLIGHT_PACKET * evidence.mean_flight_pkts,
+    )
+    waits = evidence.is_mostly_in_states("congestion_window", "send_buffer")
+    constant = evidence.rate_growth <= MAX_CONSTANT_FLIGHT_GROWTH
+    return np.asarray(evidence.is_tap_at_sender & free & long & waits & constant)
 
 
 def _is_reordered(evidence: Evidence) -> Column:
@@ -451,6 +510,7 @@ def cause_columns(table: Table, rounds: Table, loss_indications: Table) -> Table
         Tables of rounds and loss indications.
     """
     found = loss_origin_columns(table, rounds, loss_indications)
+    found["rate_growth"] = rate_growth_ratios(table, rounds)
     causes = causes_by_rules(Evidence.from_table(table | found))
     natural = np.zeros(causes.size, dtype=bool)
     for cause, limits in STATES_BY_CAUSE.items():

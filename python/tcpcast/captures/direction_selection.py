@@ -28,12 +28,12 @@ def select_directions(capture: CaptureTables, connection: int | str | None = Non
     capture
         The capture.
     connection
-        None selects the direction with the most data. A number selects the connection with this
-        number in the column ``connection``, and ``"all"`` every connection; both select only the
-        direction of a connection with the most data. Addresses with or without port, such as
-        ``"10.0.0.1:5001"`` or ``"10.0.0.1 > 10.0.0.2:80"``, select all directions from the first
-        and, if given, to the second address. A single address that sends no data selects all
-        directions to this address.
+        None selects the direction with the most data, without retransmissions. A number selects
+        the connection with this number in the column ``connection``, and ``"all"`` every
+        connection; both select only the direction of a connection with the most data. Addresses
+        with or without port, such as ``"10.0.0.1:5001"`` or ``"10.0.0.1 > 10.0.0.2:80"``, select
+        all directions from the first and, if given, to the second address. A single address that
+        sends no data selects all directions to this address.
 
     Raises
     ------
@@ -48,14 +48,15 @@ def select_directions(capture: CaptureTables, connection: int | str | None = Non
     array([1])
     """
     table = capture.connections
-    if not table["bytes"].size:
+    if not table["unique_bytes"].size:
         raise CaptureError(
             f"{capture.file}: no connection in this capture has data; use another capture"
         )
+    size = table["unique_bytes"]
     if connection is None:
-        return np.array([np.argmax(table["bytes"])])
+        return np.array([np.argmax(size)])
     if connection == ALL_CONNECTIONS:
-        order = np.lexsort((-table["bytes"], table["connection"]))
+        order = np.lexsort((-size, table["connection"]))
         _, first = np.unique(table["connection"][order], return_index=True)
         return np.sort(order[first])
     if isinstance(connection, str):
@@ -67,7 +68,7 @@ def select_directions(capture: CaptureTables, connection: int | str | None = Non
             f"{capture.file}: there is no connection {connection} with data; choose a number from "
             f'{numbers[0]} to {numbers[-1]}, from column "connection" of the output of --csv'
         )
-    return rows[[np.argmax(table["bytes"][rows])]]
+    return rows[[np.argmax(size[rows])]]
 
 
 def _directions_of_endpoints(capture: CaptureTables, words: str) -> Rows:

@@ -1,4 +1,4 @@
-"""Evidence on the origin of losses: the rate between losses, and the queue at losses."""
+"""Evidence on the origin of losses: the rate between losses, the queue at losses, and growth."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ MIN_LOSSES = 4
 """Minimum number of loss indications to compare the rates between losses."""
 MIN_SEPARATION_RTTS = 3
 """Distance in RTTs below which losses belong to one event."""
+MIN_GROWTH_ROUNDS = 12
+"""Minimum number of rounds to determine the growth of the rate."""
 MAX_SHARING_FLOWS = 1000
 """Maximum number of flows examined for a shared link."""
 BIN_RTTS = 10
@@ -94,6 +96,26 @@ def loss_origin_columns(table: Table, rounds: Table, losses: Table) -> Table:
                 np.interp(when, times[its], acked), when, rtt[at]
             )
     return {"loss_rate_variation": variation, "queue_at_loss_s": np.fmax(queue, 0)}
+
+
+def rate_growth_ratios(table: Table, rounds: Table) -> Column:
+    """Return the ratio of the rates acknowledged late and early in each transfer.
+
+    The first quarter of the rounds is not used, because it may contain the slow start; the rest is
+    divided into halves. NaN with few rounds.
+    """
+    growth = np.full(table["src"].size, np.nan)
+    edges = np.searchsorted(rounds["direction"], np.arange(growth.size + 1))
+    for at in np.flatnonzero(np.diff(edges) >= MIN_GROWTH_ROUNDS).tolist():
+        first, last = edges[at], edges[at + 1]
+        first += (last - first) // 4
+        middle = (first + last) // 2
+        times = seconds_since(rounds["time"][[first, middle, last - 1]], rounds["time"][first])
+        acked = rounds["acked_bytes"]
+        early, late = acked[first:middle].sum(), acked[middle : last - 1].sum()
+        with np.errstate(divide="ignore", invalid="ignore"):
+            growth[at] = (late / early) * times[1] / (times[2] - times[1])
+    return growth
 
 
 def _median_rtt_at_losses(times: Column, rtt: Column, losses: Column) -> float:

@@ -72,7 +72,7 @@ pub trait PacketObserver {
     fn on_drop(&mut self, _: LinkId, _packet: &PacketInTransit, _bytes: &[u8], _: DropCause) {}
     /// A packet is delivered at `now`; its due time was `due`.
     fn on_deliver(&mut self, _now: Nanos, _due: Nanos, _: &PacketInTransit, _bytes: &[u8]) {}
-    /// The clock of the links was paused; `paused` is the total pause.
+    /// The clock of the links was paused for `total_pause` in total.
     fn on_clock_pause(&mut self, _total_pause: Nanos) {}
 }
 

@@ -339,6 +339,13 @@ impl Flow {
             if left >= right {
                 continue;
             }
+            if self.is_untranslated_dsack((left, right), number) {
+                self.counts.untranslated_sacks += 1;
+                if let Some(stats) = &mut self.stats {
+                    stats.count_dsack(number.saturating_sub(right - left), number);
+                }
+                continue;
+            }
             // RFC 2883: the first block is a DSACK if another block or the acknowledgement number
             // covers it.
             let within = |(l, r): (u64, u64)| l <= left && right <= r && (l, r) != (left, right);
@@ -370,6 +377,16 @@ impl Flow {
             self.initial.complete = true;
         }
         oldest
+    }
+
+    /// Whether a SACK block of an acknowledgement of all data has numbers that were never sent. Such
+    /// a block can only be a DSACK, whose numbers a middlebox did not translate as it translates
+    /// other sequence numbers. It reports the last data, because other duplicates are rare then.
+    fn is_untranslated_dsack(&self, (left, right): (u64, u64), number: u64) -> bool {
+        let origin = self.origin;
+        number >= self.next
+            && right - left <= self.next.saturating_sub(origin)
+            && (left > self.next + MAX_HIDDEN_DATA || right + MAX_HIDDEN_DATA < origin)
     }
 
     /// Adds the data up to `end`, which SACK shows to have been sent before the capture began.
@@ -415,7 +432,7 @@ impl Flow {
         let mut blank = None::<DirectionStats>;
         let stats = self.stats.as_deref_mut().unwrap_or_else(|| blank.get_or_insert_default());
         let min_rtt = stats.sender.min();
-        let evidence = stats.evidence.to_limit_evidence();
+        let evidence = stats.evidence.to_limit_evidence(tap.rtt_to_end(from));
         let side = tap.tap_side(from, min_rtt, evidence.queue_s);
         let mut summary = stats.rounds.finish_last_round(self.last_data.unwrap_or(0), wait);
         let mut rtt = stats.rtt_report(tap.rtt_to_end(from), &summary);

@@ -72,4 +72,6 @@ pub struct DirectionCounts {
     pub window_updates: u64,
     /// Segments and acknowledgements with numbers more than 1 GiB away, beyond any window.
     pub out_of_window: u64,
+    /// SACK blocks with sequence numbers that a middlebox did not translate.
+    pub untranslated_sacks: u64,
 }

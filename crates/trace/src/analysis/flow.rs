@@ -36,6 +36,8 @@ pub(crate) struct ConnectionContext<'a> {
     pub(crate) tap_rtt: Nanos,
     /// True if a queue may precede the tap: neither end is nearer than the other.
     pub(crate) may_be_queued: bool,
+    /// Time since the timestamp that the segment echoes passed the tap, if this is the first echo.
+    pub(crate) echo: Option<Nanos>,
     /// Maximum number of losses and of retransmissions listed per direction; `quota` limits all
     /// directions.
     pub(crate) max_events: usize,
@@ -339,7 +341,8 @@ impl Flow {
         let stats = || DirectionStats::new(segment.time, context.max_events, context.max_points);
         let stats = self.stats.get_or_insert_with(stats);
         if let Some((value, _)) = segment.options.timestamps {
-            stats.evidence.add_sender_timestamp(segment.time, value, context.may_be_queued);
+            let (queued, echo) = (context.may_be_queued, context.echo);
+            stats.evidence.add_sender_timestamp(segment.time, value, queued, echo);
         }
         packets
     }

@@ -38,6 +38,8 @@ const MIN_CREDIBLE_FAR_RTT: Nanos = 10_000;
 /// and if the response of the near end, which is the processing time of its host, is shorter by this
 /// factor.
 const MIN_FAR_RTT_RATIO: Nanos = 3;
+/// After a silence of this length, an end is not expected to echo a timestamp.
+const MAX_SILENCE: Nanos = 1_000_000_000;
 /// Mean delay of data before the tap from which a shaper precedes it, seconds. Without a shaper, it
 /// is at most 0.0001; qdiscs that pace delay single packets by about 0.001.
 const MIN_SHAPER_DELAY_S: f64 = 0.005;
@@ -61,6 +63,8 @@ struct TapToEndRtt {
     newest: Option<u32>,
     /// A timestamp sent to this end and not yet echoed, and the time of the first segment with it.
     awaited: Option<(u32, Nanos)>,
+    /// Time of the last segment from this end.
+    last: Nanos,
 }
 
 impl TapToEndRtt {
@@ -70,22 +74,26 @@ impl TapToEndRtt {
 }
 
 impl TapRtts {
-    /// Processes a segment from the end `from`.
+    /// Processes a segment from the end `from`. Returns the time since the timestamp that it echoes
+    /// passed the tap, if this is the first echo.
     #[inline]
-    pub(crate) fn process_segment(&mut self, segment: &Segment, from: usize) {
+    pub(crate) fn process_segment(&mut self, segment: &Segment, from: usize) -> Option<Nanos> {
         if segment.flags.contains_any(Flags::SYN) || self.answered.is_some() {
             self.process_handshake(segment, from);
         }
-        let Some((value, echo)) = segment.options.timestamps else { return };
+        let (value, echo) = segment.options.timestamps?;
         let end = &mut self.ends[from];
+        end.last = segment.time;
         // The echo of a later timestamp answers a later segment: the time is then not too short.
         let answers = |&(awaited, _): &(u32, Nanos)| {
             segment.flags.contains_any(Flags::ACK)
                 && !is_earlier_timestamp(echo, awaited)
                 && end.newest.is_some_and(|newest| !is_earlier_timestamp(newest, echo))
         };
-        if let Some((_, since)) = end.awaited.filter(answers) {
-            end.add_answer_time(segment.time.saturating_sub(since));
+        let since = end.awaited.filter(answers).map(|(_, since)| since);
+        let answer = since.map(|since| segment.time.saturating_sub(since));
+        if let Some(took) = answer {
+            end.add_answer_time(took);
             end.awaited = None;
         }
         // With a slow clock, many segments have the same timestamp, and the echo may answer each of
@@ -96,15 +104,17 @@ impl TapRtts {
         match newest {
             Some(newest) if !is_earlier_timestamp(newest, value) => other.newest = Some(newest),
             None if !segment.flags.contains_any(Flags::SYN) => {}
-            // One timestamp at a time; after a second, the echo is not expected any longer.
-            _ if other
-                .awaited
-                .is_none_or(|(_, since)| segment.time.saturating_sub(since) > 1_000_000_000) =>
+            // One timestamp at a time; if the end is silent for a second, the echo is not expected any
+            // longer.
+            _ if other.awaited.is_none_or(|(_, since)| {
+                segment.time.saturating_sub(since.max(other.last)) > MAX_SILENCE
+            }) =>
             {
                 other.awaited = Some((value, segment.time));
             }
             _ => {}
         }
+        answer
     }
 
     fn process_handshake(&mut self, segment: &Segment, from: usize) {

@@ -87,7 +87,7 @@ impl Connection {
             self.on_fin_or_rst(segment, from);
         }
         self.last = self.last.max(segment.time);
-        self.tap.process_segment(segment, from);
+        let echo = self.tap.process_segment(segment, from);
         self.flows[1 - from].on_peer_segment(segment, quota);
         let has_data = segment.payload > 0;
         let before =
@@ -95,6 +95,7 @@ impl Connection {
         let context = ConnectionContext {
             tap_rtt: self.tap.rtt_to_end(from).unwrap_or(0),
             may_be_queued: self.tap.may_be_behind_queue(from),
+            echo,
             max_events: self.max_events,
             quota,
             max_points: self.beginning.points,

@@ -284,6 +284,24 @@ fn dsack_marks_spurious_retransmission() {
 }
 
 #[test]
+fn dsack_with_untranslated_numbers_marks_spurious_probe() {
+    let mut trace = started_transfer(true);
+    trace.data(510.0, [9]); // the probe repeats the last segment
+    trace.ack(570.0, 10);
+    trace.sack(660.0, 10, [(100_009, 100_010)]); // the receiver's numbers
+    let report = trace.report();
+    assert_eq!(causes(&report), [RetransCause::TailLossProbe]);
+    assert_eq!((report.spurious.dsack, report.spurious.unexplained_dsack), (1, 0));
+    assert_eq!(report.counts.untranslated_sacks, 1);
+    // While data are missing, such a block may be a SACK.
+    let mut trace = started_transfer(true);
+    trace.data(510.0, [9]);
+    trace.sack(570.0, 9, [(100_009, 100_010)]);
+    let report = trace.report();
+    assert_eq!((report.spurious.dsack, report.counts.untranslated_sacks), (0, 0));
+}
+
+#[test]
 fn old_timestamp_echo_marks_spurious_retransmission() {
     for (echo, spurious) in [(203, 1), (561, 0)] {
         let mut trace = started_transfer(false);
