@@ -150,6 +150,11 @@ def remedies_for_reordering(gains: GainPredictor) -> list[Remedy]:
     return ends
 
 
+CODEL_DELAY_S = 0.0045
+"""Queueing delay above which CoDel (RFC 8289, target of 5 ms) may have dropped a packet, with a
+tolerance for the measurement."""
+
+
 def remedies_for_policer(gains: GainPredictor) -> list[Remedy]:
     """Return the rate above which packets are dropped, and the queue before the drops."""
     table = gains.table
@@ -159,12 +164,19 @@ def remedies_for_policer(gains: GainPredictor) -> list[Remedy]:
         if table["tap_side"][at] != "sender":
             queue = table["queue_delay_s"][at]
         action = "raise the rate of the policer, or shape the traffic at the sender"
+        managed = ""
+        if queue >= CODEL_DELAY_S:
+            managed = ", as with CoDel or CAKE"
+            action = (
+                "find out whether the link has CoDel or CAKE; then only a faster link increases "
+                f"the rate, otherwise {action}"
+            )
         ends.append(
             Remedy(
                 f": losses occur whenever the rate exceeds about {format_rate(now)} (this rate "
                 "varies "
                 f"by {format_percent(table['loss_rate_variation'][at])} between losses), and the "
-                f"queueing delay just before a loss is short ({format_time(queue)})",
+                f"queueing delay just before a loss is short ({format_time(queue)}){managed}",
                 f". Fewer losses at other hops do not increase the rate. First {action}. A shaper "
                 "delays packets instead of dropping them.",
                 action,
