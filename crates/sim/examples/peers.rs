@@ -337,13 +337,7 @@ fn modern_stack_from_environment(packet_bytes: u32) -> Option<ModernTcpConfig> {
         (None, false) => 40,
     };
     let stack = Stack { mss: packet_bytes - headers, quic, ..preset };
-    Some(ModernTcpConfig {
-        stack,
-        handshake: HandshakeKind::None,
-        rtt: 0,
-        syn_bytes: 0,
-        closes: false,
-    })
+    Some(ModernTcpConfig { stack, handshake: HandshakeKind::None, rtt: 0, closes: false })
 }
 
 /// Mean processing delay of hosts with modern stacks, as in their presets.

@@ -320,7 +320,6 @@ fn tcp_of_end(
     if class.reading.is_some() && sends[SERVER + CLIENT - end] {
         receiving.reading = ApplicationReading::OnRequest;
     }
-    tcp.syn_bytes = class.ack_bytes;
     tcp.rtt = rtt;
     tcp.closes = match &class.traffic {
         FlowTraffic::Files(traffic) => traffic.closes_after_file(),

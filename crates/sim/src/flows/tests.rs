@@ -45,7 +45,7 @@ pub(super) fn drr() -> QueueConfig {
 
 pub(super) fn tcp(preset: Preset) -> ModernTcpConfig {
     let stack = Stack { mss: 1448, ..preset.stack() };
-    ModernTcpConfig { stack, handshake: HandshakeKind::None, rtt: 0, syn_bytes: 0, closes: false }
+    ModernTcpConfig { stack, handshake: HandshakeKind::None, rtt: 0, closes: false }
 }
 
 fn at_start() -> BulkStartTimes {

@@ -6,7 +6,6 @@ use super::wait_groups::WaitGroups;
 use crate::clock::Nanos;
 use crate::jitter::HostProcessingDelay;
 use crate::probe::{CrossPacketEvent, Probes, TapPlace};
-use crate::queue::TransmittedPacketInfo;
 use crate::round_loss::RoundLoss;
 use std::collections::VecDeque;
 use tcpcast_link::Ecn;
@@ -181,16 +180,15 @@ impl Wire {
     /// Counts a packet that the headline link transmits.
     #[inline(always)]
     fn leave_headline(&mut self, role: PassageRole, index: u32, service: &Service) {
-        let Service { waited, marked, leaves, .. } = *service;
+        let Service { marked, leaves, .. } = *service;
         if self.taps.is_some() {
             self.report_at_headline(TapPlace::BottleneckOut, leaves, index, marked);
         }
         let Parcel { of, packets, is_data, .. } = *self.parcels.get(index);
         if is_data && !role.is_policer {
-            let info = TransmittedPacketInfo { waited, marked };
-            self.probes.count_transmitted_of_class(of.class(), info);
+            self.probes.count_transmitted_of_class(of.class(), service);
             if packets > 1 {
-                self.count_other_transmissions(packets, of.class(), info);
+                self.count_other_transmissions(packets, of.class(), service);
             }
         }
     }
@@ -208,14 +206,9 @@ impl Wire {
     /// Counts the packets after the first one of a burst that the headline link transmits.
     #[cold]
     #[inline(never)]
-    fn count_other_transmissions(
-        &mut self,
-        packets: u32,
-        class: usize,
-        info: TransmittedPacketInfo,
-    ) {
+    fn count_other_transmissions(&mut self, packets: u32, class: usize, service: &Service) {
         for _ in 1..packets {
-            self.probes.count_transmitted_of_class(class, info);
+            self.probes.count_transmitted_of_class(class, service);
         }
     }
 

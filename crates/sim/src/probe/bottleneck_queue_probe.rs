@@ -2,12 +2,12 @@
 
 use super::{ClassCell, LinkCell, Probes};
 use crate::clock::Nanos;
-use crate::queue::TransmittedPacketInfo;
+use tcpcast_net::Service;
 
 impl Probes {
     /// Counts a data packet of a class that the bottleneck transmits.
     #[inline(always)]
-    pub fn count_transmitted_of_class(&mut self, class: usize, passed: TransmittedPacketInfo) {
+    pub fn count_transmitted_of_class(&mut self, class: usize, passed: &Service) {
         let cells = self.counters.class_cells_mut(class);
         cells[ClassCell::Passed as usize] += 1;
         cells[ClassCell::Waited as usize] += passed.waited;

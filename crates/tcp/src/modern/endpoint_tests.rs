@@ -37,7 +37,7 @@ const CLIENT: usize = 1;
 
 fn modern_tcp(handshake: HandshakeKind) -> ModernTcpConfig {
     let stack = Stack { mss: 1448, ..Preset::LinuxCubic.stack() };
-    ModernTcpConfig { stack, handshake, rtt: 2 * DELAY, syn_bytes: 52, closes: false }
+    ModernTcpConfig { stack, handshake, rtt: 2 * DELAY, closes: false }
 }
 
 /// A connection and the segments in flight, with time of arrival and receiving end.

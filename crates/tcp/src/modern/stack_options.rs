@@ -27,13 +27,9 @@ pub struct ModernTcpConfig {
     pub handshake: HandshakeKind,
     /// First round-trip sample if there is no handshake. Set by the network.
     pub rtt: Nanos,
-    /// Bytes of a SYN-ACK with its headers. Set by the network.
-    pub syn_bytes: u32,
     /// Whether the sender closes its connection after a file. Set by the network.
     pub closes: bool,
 }
-
-impl ModernTcpConfig {}
 
 /// Bytes of an Ethernet header, which `fq` counts.
 const ETHERNET_BYTES: u32 = 14;
@@ -223,7 +219,7 @@ impl From<StackOptions> for ModernTcpConfig {
             ..preset
         };
         // The network sets the remaining fields.
-        Self { stack, handshake: options.handshake, rtt: 0, syn_bytes: 0, closes: false }
+        Self { stack, handshake: options.handshake, rtt: 0, closes: false }
     }
 }
 

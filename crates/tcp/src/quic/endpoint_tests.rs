@@ -79,8 +79,7 @@ impl Pair {
     ) -> Self {
         let preset = Preset::LinuxReno.stack();
         let stack = Stack { mss: MSS, certificate, quic: Some(rules), ..preset };
-        let tcp =
-            ModernTcpConfig { stack, handshake, rtt: 2 * ONE_WAY, syn_bytes: 0, closes: false };
+        let tcp = ModernTcpConfig { stack, handshake, rtt: 2 * ONE_WAY, closes: false };
         let ends = [EndpointRole::Server, EndpointRole::Client]
             .map(|role| QuicEndpoint::start(0, role, 1, &tcp, &rules));
         let mut pair =
