@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from tcpcast.answer import Metric
 from tcpcast.engines import RunOptions
 from tcpcast.engines.kernel import estimate_duration_s, kernel
-from tcpcast.errors import NotApplicable, ScenarioError
+from tcpcast.process.errors import NotApplicable, ScenarioError
 from tcpcast.scenario import Scenario
 from tcpcast_papers.kernel.agreement import (
     COUNT_QUANTITIES,

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from tcpcast.output import save_figure
+from tcpcast.process.output import save_figure
 from tcpcast.report.chart import Axis, Chart, Panel, Points, Series, percent_tick
 from tcpcast.report.palette import REFERENCE, stack_colour
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from tcpcast.captures import Capture, trace
-from tcpcast.errors import CaptureError
+from tcpcast.process.errors import CaptureError
 
 ROOT = Path(__file__).parents[1]
 SHARED = [parent / "shared" / "captures" for parent in ROOT.parents]

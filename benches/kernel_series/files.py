@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 from typing import TYPE_CHECKING
 
-from tcpcast.errors import ScenarioError
+from tcpcast.process.errors import ScenarioError
 
 from benches.kernel_series import first_series, second_series
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from tcpcast.answer import Answer, Metric, Note, Status
     from tcpcast.captures import Capture, trace
     from tcpcast.control import CongestionControl, register_control
-    from tcpcast.errors import (
+    from tcpcast.process.errors import (
         CaptureError,
         ControlError,
         DomainError,
@@ -83,7 +83,7 @@ _MODULE_BY_NAME = {
             "UnknownEngine",
             "UnknownMetric",
         ],
-        "tcpcast.errors",
+        "tcpcast.process.errors",
     ),
 }
 
@@ -165,7 +165,7 @@ def run(  # noqa: PLR0913 - options of the run, by keyword
         The value of ``feed`` is unknown.
     """
     from tcpcast.engines import REGISTRY, RunOptions, answer  # noqa: PLC0415 - as in __getattr__
-    from tcpcast.errors import NotApplicable  # noqa: PLC0415
+    from tcpcast.process.errors import NotApplicable  # noqa: PLC0415
     from tcpcast.report.answers import Answers  # noqa: PLC0415
     from tcpcast.scenario import Scenario, load  # noqa: PLC0415
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import sys
 
-from tcpcast.interrupts import exit_on_interrupt, ignore_interrupts
+from tcpcast.process.interrupts import exit_on_interrupt, ignore_interrupts
 
 TYPE_CHECKING = False  # as in typing, which takes a while to import
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ def main() -> int:
     # take 10 % of the run time. Garbage collection at exit is not needed either.
     gc.set_threshold(100_000, 10, 10)
     if may_need_worker_processes(" ".join(sys.argv[1:]).replace("=", " ")):
-        from tcpcast import forkserver  # noqa: PLC0415 - see above
+        from tcpcast.process import forkserver  # noqa: PLC0415 - see above
 
         forkserver.start_forkserver()
     try:

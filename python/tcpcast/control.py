@@ -10,7 +10,7 @@ import sys
 import traceback
 from typing import TYPE_CHECKING
 
-from tcpcast.errors import ControlError
+from tcpcast.process.errors import ControlError
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -15,7 +15,7 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-from tcpcast.errors import DomainError
+from tcpcast.process.errors import DomainError
 
 Tables = dict[str, Any]
 

@@ -15,7 +15,7 @@ import functools
 from importlib import metadata
 from typing import TYPE_CHECKING, Any, Protocol
 
-from tcpcast.errors import ScenarioError, find_nearest_word
+from tcpcast.process.errors import ScenarioError, find_nearest_word
 
 if TYPE_CHECKING:
     from collections.abc import Callable

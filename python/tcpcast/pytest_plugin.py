@@ -100,7 +100,7 @@ def accept_control(
     seed
         Seed of all simulations.
     """
-    from tcpcast.acceptance import accept  # noqa: PLC0415 - imports pydantic
+    from tcpcast.comparison.acceptance import accept  # noqa: PLC0415 - imports pydantic
     from tcpcast.control import register_control  # noqa: PLC0415
 
     name = control if isinstance(control, str) else "control-under-test"

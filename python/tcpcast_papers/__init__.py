@@ -11,7 +11,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
-from tcpcast.errors import MachineError
+from tcpcast.process.errors import MachineError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

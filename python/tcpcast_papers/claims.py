@@ -37,7 +37,7 @@ from itertools import pairwise
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from tcpcast.errors import DomainError, ScenarioError
+from tcpcast.process.errors import DomainError, ScenarioError
 
 from tcpcast_papers.printed import lines_of_runs
 from tcpcast_papers.reproduction import Cause, Range, Row, Section, Tolerance, Verdict, section_name

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from tcpcast.output import save_figure
+from tcpcast.process.output import save_figure
 from tcpcast.report.chart import Axis, Points, Series, new_figure, percent_tick, style_axes
 from tcpcast.report.palette import BLACK, BLUE, GREEN, ORANGE, PURPLE, REFERENCE, SKY, VERMILION
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from tcpcast import output
 from tcpcast.answer import Metric
-from tcpcast.compare import Difference
-from tcpcast.errors import MachineError
+from tcpcast.comparison.compare import Difference
+from tcpcast.process import output
+from tcpcast.process.errors import MachineError
 from tcpcast.report import quantity
 from tcpcast.report.document import Column
 from tcpcast.report.markdown import markdown_table

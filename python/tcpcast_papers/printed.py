@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
-from tcpcast.errors import DomainError
+from tcpcast.process.errors import DomainError
 
 from tcpcast_papers.reproduction import Printed, Verdict
 

@@ -17,8 +17,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tcpcast import output
-from tcpcast.errors import MachineError
+from tcpcast.process import output
+from tcpcast.process.errors import MachineError
 from tcpcast.scenario.changes import iter_values_by_dotted_key
 from tcpcast.scenario.toml import write_toml
 

@@ -8,9 +8,9 @@ import tcpcast
 from tcpcast.captures.capture_tables import restrict_to_directions
 from tcpcast.captures.direction_selection import select_directions
 from tcpcast.captures.replay import make_replay_scenario
+from tcpcast.comparison.verdict import limit_of_answer
 from tcpcast.scenario import Scenario
 from tcpcast.scenario.traffic import Bulk
-from tcpcast.verdict import limit_of_answer
 
 LINUX_BUFFERS = {"socket_buffers": "linux-6.18"}
 

@@ -6,7 +6,7 @@ import tcpcast
 from tcpcast.engines.formula import FORMULAS
 from tcpcast.models.domain import DOMAINS, describe_domain, is_in_domain, outside_domain_reason
 from tcpcast.models.pftk import path_domain_values
-from tcpcast.path_scenario import ask_path
+from tcpcast.options.path_scenario import ask_path
 
 from benches.domains import Bulk, Transfer, errors
 

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tcpcast
-from tcpcast.errors import ScenarioError
+from tcpcast.process.errors import ScenarioError
 from tcpcast.scenario import Scenario
 
 _STACKS = ("prague", "linux-cubic")

@@ -4,8 +4,8 @@ import pytest
 import tcpcast
 from tcpcast.answer import Answer
 from tcpcast.engines import answer
-from tcpcast.errors import DomainError
 from tcpcast.models.erlang import erlang_slowdown
+from tcpcast.process.errors import DomainError
 from tcpcast.scenario import Scenario
 
 EXPONENTIAL = {"distribution": "exponential", "mean": "12pkt", "minimum": "3pkt"}

@@ -8,7 +8,7 @@ import pytest
 import tcpcast
 from tcpcast.answer import Answer
 from tcpcast.cli.run import exit_code
-from tcpcast.compare import compare_classes, compare_goodput_percentiles
+from tcpcast.comparison.compare import compare_classes, compare_goodput_percentiles
 from tcpcast.engines.fixed_point import ConvergenceResult, compute_offered_load
 from tcpcast.scenario import Scenario
 from tcpcast_papers.fixed_point.settings import NOISES, Length, LocalLoop

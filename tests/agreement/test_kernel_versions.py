@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 import tcpcast
+from tcpcast.comparison.verdict import limit_of_answer
 from tcpcast.scenario import Scenario
 from tcpcast.scenario.modern_stacks import RECEIVE_BUFFERS
-from tcpcast.verdict import limit_of_answer
 
 KERNELS = tuple(RECEIVE_BUFFERS)
 

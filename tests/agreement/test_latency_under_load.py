@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
-from tcpcast.errors import ScenarioError
-from tcpcast.latency_under_load import (
+from tcpcast.process.errors import ScenarioError
+from tcpcast.statistics.latency_under_load import (
     QooProfile,
     bufferbloat_grade,
     read_qoo_profiles,

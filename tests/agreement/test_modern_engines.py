@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 import tcpcast
-from tcpcast.errors import Suggestion
+from tcpcast.process.errors import Suggestion
 from tcpcast.scenario import Scenario
 
 BASE: dict[str, Any] = {

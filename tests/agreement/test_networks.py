@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tcpcast
 from tcpcast import Answer, Scenario, networks
-from tcpcast.errors import ScenarioError
+from tcpcast.process.errors import ScenarioError
 
 RUN = {"run": {"duration": "20s", "warmup": "4s", "seed": 1}}
 

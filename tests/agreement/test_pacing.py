@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 import tcpcast
+from tcpcast.comparison.verdict import limit_of_answer
 from tcpcast.scenario import Scenario
-from tcpcast.verdict import limit_of_answer
 
 
 def make_scenario(stack: str, pacing: Any, **tcp: Any) -> Scenario:

@@ -3,7 +3,7 @@
 import pytest
 import tcpcast
 from tcpcast.engines.packet.notes import max_paced_bps
-from tcpcast.path_scenario import make_path_scenario
+from tcpcast.options.path_scenario import make_path_scenario
 from tcpcast.scenario import Scenario
 
 

@@ -11,8 +11,8 @@ from tcpcast.answer import UNITS, Answer, Metric
 from tcpcast.cli import main
 from tcpcast.engines import REGISTRY, RunOptions, answer
 from tcpcast.engines.formula import FORMULAS
-from tcpcast.errors import NotApplicable, TcpcastError
 from tcpcast.models.pftk import throughput
+from tcpcast.process.errors import NotApplicable, TcpcastError
 from tcpcast.report.json import encode
 from tcpcast.scenario import Scenario, load
 

@@ -11,11 +11,11 @@ import pytest
 import tcpcast
 from tcpcast.answer import Answer, Metric, Note, Status
 from tcpcast.engines import RunOptions, answer
-from tcpcast.errors import DomainError, NotApplicable, UnknownEngine
 from tcpcast.plan import probes, solve
 from tcpcast.plan.questions import QUESTIONS
 from tcpcast.plan.solver import merge_run_warnings
 from tcpcast.plan.varied import split_in_proportion
+from tcpcast.process.errors import DomainError, NotApplicable, UnknownEngine
 from tcpcast.report.verdict import verdict_text
 from tcpcast.scenario import Scenario, load
 

@@ -9,10 +9,10 @@ import pytest
 from tcpcast.answer import Answer, Metric
 from tcpcast.engines.formula.cardwell import cardwell
 from tcpcast.engines.formula.short_transfers import short
-from tcpcast.errors import NotApplicable
 from tcpcast.models.cardwell import cardwell_latency
 from tcpcast.models.domain import outside_domain_reason
 from tcpcast.models.short import ShortTransfer, lossless_latency_s
+from tcpcast.process.errors import NotApplicable
 from tcpcast.report.json import encode
 from tcpcast.scenario import Link, Scenario, load
 from tcpcast.scenario.path import PathLink

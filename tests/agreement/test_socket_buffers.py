@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 import tcpcast
-from tcpcast.errors import ScenarioError
+from tcpcast.comparison.verdict import limit_of_answer
+from tcpcast.process.errors import ScenarioError
 from tcpcast.scenario import Scenario
-from tcpcast.verdict import limit_of_answer
 
 RTT_S = 0.2
 

@@ -9,7 +9,7 @@ from tcpcast.engines import REGISTRY, RunOptions, answer
 from tcpcast.engines.formula.engset import engset_inputs
 from tcpcast.engines.packet import check_packet_sizes
 from tcpcast.engines.registry import Formula
-from tcpcast.errors import NotApplicable, ScenarioError, Suggestion, TcpcastError
+from tcpcast.process.errors import NotApplicable, ScenarioError, Suggestion, TcpcastError
 from tcpcast.scenario import Scenario, get_packaged_names, load
 from tcpcast.scenario.tcp import STACKS
 

@@ -12,7 +12,7 @@ from tcpcast import _native
 from tcpcast.captures import Capture
 from tcpcast.cli import main
 from tcpcast.engines.packet.configuration import make_configuration
-from tcpcast.errors import CaptureError
+from tcpcast.process.errors import CaptureError
 from tcpcast.scenario import Scenario
 
 TRANSFER = Path(__file__).parents[2] / "crates" / "trace" / "tests" / "data" / "transfer.pcap.gz"

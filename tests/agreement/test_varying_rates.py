@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import tcpcast
-from tcpcast.errors import ScenarioError
+from tcpcast.process.errors import ScenarioError
 from tcpcast.scenario import Scenario
 from tcpcast.scenario import rate as rates
 from tcpcast.scenario.queue import QUEUE_NAMES

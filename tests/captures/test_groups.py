@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tcpcast.array_types import Table
 from tcpcast.captures.groups import group_directions, have_many_flows_in_rto, host_address
-from tcpcast.errors import DomainError
 from tcpcast.models.parallel import (
     cumulative_throughput,
     multiplied_pftk_rate_pps,
     parallel_throughput,
 )
+from tcpcast.process.errors import DomainError
 from tcpcast.report.text import print_parts
 from tcpcast.report.trace import group_parts
 

@@ -17,12 +17,12 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from tcpcast.answer.limit_names import LIMIT_NAMES
 from tcpcast.captures import trace
 from tcpcast.captures.capture_tables import restrict_to_directions
 from tcpcast.captures.subject import capture_subject
 from tcpcast.captures.verdict import directions_without_service
 from tcpcast.cli import main
-from tcpcast.limit_names import LIMIT_NAMES
 from tcpcast.report.full_report import captures_document
 from tcpcast.report.html import html_page
 from tcpcast.report.markdown import markdown_page

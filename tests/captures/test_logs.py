@@ -17,7 +17,7 @@ from tcpcast.captures import Capture, trace
 from tcpcast.captures.replay import make_replay_scenario
 from tcpcast.captures.subject import capture_subject
 from tcpcast.cli import main
-from tcpcast.errors import CaptureError
+from tcpcast.process.errors import CaptureError
 from tcpcast.report.full_report import captures_document
 from tcpcast.report.html import html_page
 from tcpcast.report.markdown import markdown_page

@@ -21,7 +21,7 @@ from tcpcast.captures.direction_selection import select_directions
 from tcpcast.captures.groups import GROUPINGS
 from tcpcast.captures.models import model_results, model_tables
 from tcpcast.captures.replay import make_replay_scenario
-from tcpcast.errors import CaptureError
+from tcpcast.process.errors import CaptureError
 from tcpcast.report.text import layout_lines
 from tcpcast.report.trace import capture_parts, csv_lines, json_lines, worst_first_order
 from tcpcast.report.trace_models import model_parts

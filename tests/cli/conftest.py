@@ -9,7 +9,7 @@ import tcpcast
 from tcpcast.answer import Answer
 from tcpcast.engines import REGISTRY, RunOptions
 from tcpcast.engines.registry import EngineEntry
-from tcpcast.errors import NotApplicable
+from tcpcast.process.errors import NotApplicable
 from tcpcast.scenario import Scenario
 
 from cli.made_up import calculated, simulated

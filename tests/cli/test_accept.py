@@ -4,9 +4,9 @@ import json
 from pathlib import Path
 
 import pytest
-from tcpcast import acceptance
-from tcpcast.acceptance import accept
 from tcpcast.cli import main
+from tcpcast.comparison import acceptance
+from tcpcast.comparison.acceptance import accept
 
 GREEDY = """
 from tcpcast import CongestionControl

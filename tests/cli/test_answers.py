@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import tcpcast
 from tcpcast.answer import Answer, Metric, Note, texts_to_notes, warning_severity
-from tcpcast.compare import compare_all
+from tcpcast.comparison.compare import compare_all
 from tcpcast.engines import RunOptions
 from tcpcast.report.full_report import run_document
 from tcpcast.report.load_answers import read_saved_answers

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 from tcpcast.answer import Answer, Metric, Status
-from tcpcast.compare import (
+from tcpcast.comparison.compare import (
     Comparison,
     ComparisonRow,
     compare_classes,

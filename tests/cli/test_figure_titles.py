@@ -8,7 +8,8 @@ import pytest
 import tcpcast
 from matplotlib.figure import Figure
 from tcpcast.answer import Answer
-from tcpcast.compare import compare_all
+from tcpcast.comparison.compare import compare_all
+from tcpcast.comparison.verdict import main_findings
 from tcpcast.engines import REGISTRY
 from tcpcast.report.chart import MAX_LEGEND_ENTRIES
 from tcpcast.report.figure_titles import flow_names
@@ -17,7 +18,6 @@ from tcpcast.report.palette import class_styles, stack_colour
 from tcpcast.report.sweep_figures import iter_sweep_figures
 from tcpcast.report.verdict import verdict_text
 from tcpcast.scenario import Scenario
-from tcpcast.verdict import main_findings
 
 from cli.made_up import calculated, simulated
 

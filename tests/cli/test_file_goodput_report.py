@@ -7,19 +7,19 @@ import pytest
 from goodput_counts import count_goodputs
 from tcpcast.answer import Answer
 from tcpcast.cli import main
-from tcpcast.compare import compare_all, compare_goodput_percentiles
+from tcpcast.comparison.compare import compare_all, compare_goodput_percentiles
 from tcpcast.engines.packet.file_goodputs import (
     GoodputCounts,
     estimate_goodput_quantiles,
     exceeded_goodput_table,
     goodput_tail_table,
 )
+from tcpcast.quantity.units import digits
 from tcpcast.report import figures
 from tcpcast.report.distribution_figures import goodput_density, shown_goodput_range
 from tcpcast.report.run import run_parts
 from tcpcast.report.text import plain_text as plain
 from tcpcast.scenario import Scenario
-from tcpcast.units import digits
 
 from cli.made_up import calculated, simulated
 

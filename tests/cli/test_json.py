@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tcpcast
 from tcpcast.answer import UNITS, Answer, Metric, NoteKind, Status
-from tcpcast.finding import Claim
+from tcpcast.answer.finding import Claim
 from tcpcast.report.json import encode
 from tcpcast.scenario import Scenario
 

@@ -11,7 +11,7 @@ import typer
 from tcpcast.cli import main
 from tcpcast.cli.commands import COMMANDS, CONTEXT_OPTION, RUN
 from tcpcast.cli.typer_commands import build_command
-from tcpcast.command_option import Argument, KeyOption
+from tcpcast.options.command_option import Argument, KeyOption
 
 
 def value_type(annotation: object) -> object:

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 import tcpcast
-from tcpcast import output
 from tcpcast.cli import main
-from tcpcast.errors import MachineError, TcpcastError
+from tcpcast.process import output
+from tcpcast.process.errors import MachineError, TcpcastError
 from tcpcast.report import chart
 from tcpcast.scenario import read_packaged_text
 

@@ -10,8 +10,8 @@ import tcpcast
 from tcpcast import plan as planning
 from tcpcast.answer import Metric
 from tcpcast.cli import main
-from tcpcast.errors import NotApplicable
 from tcpcast.plan import Plan
+from tcpcast.process.errors import NotApplicable
 from tcpcast.report.plan import columns_table, plan_parts
 from tcpcast.report.plan_figures import plan_figure
 from tcpcast.report.text import plain_text as as_text

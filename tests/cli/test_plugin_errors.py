@@ -9,7 +9,7 @@ import pytest
 import tcpcast
 from tcpcast import Answer, Metric
 from tcpcast.engines import RunOptions, plugins
-from tcpcast.errors import MachineError, NotApplicable, TcpcastError
+from tcpcast.process.errors import MachineError, NotApplicable, TcpcastError
 
 
 def make_entry(

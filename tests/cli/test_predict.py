@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tcpcast import path_scenario
 from tcpcast.cli import main
 from tcpcast.engines.formula import FORMULAS
-from tcpcast.path_scenario import ask_path
+from tcpcast.options import path_scenario
+from tcpcast.options.path_scenario import ask_path
 from tcpcast.scenario import Scenario
 
 Capture = pytest.CaptureFixture[str]

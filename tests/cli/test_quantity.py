@@ -2,7 +2,7 @@
 
 import pytest
 from tcpcast.answer import UNITS, Metric
-from tcpcast.compare import Difference
+from tcpcast.comparison.compare import Difference
 from tcpcast.report.quantity import (
     Scale,
     amount_text,

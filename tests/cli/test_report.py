@@ -14,7 +14,7 @@ import pytest
 import tcpcast
 from tcpcast.answer import Answer, Metric, Status, texts_to_notes
 from tcpcast.cli import main
-from tcpcast.compare import compare_all
+from tcpcast.comparison.compare import compare_all
 from tcpcast.report import text
 from tcpcast.report.answers import Answers
 from tcpcast.report.document import (

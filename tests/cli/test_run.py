@@ -11,7 +11,7 @@ import tcpcast
 from tcpcast.answer import Answer, Status
 from tcpcast.cli import main
 from tcpcast.engines import RunOptions
-from tcpcast.errors import MachineError, NotApplicable
+from tcpcast.process.errors import MachineError, NotApplicable
 from tcpcast.scenario import Scenario, read_packaged_text
 
 from cli.made_up import calculated, simulated

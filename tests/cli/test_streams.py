@@ -17,7 +17,7 @@ import pytest
 import started
 import tcpcast
 from tcpcast.cli import main
-from tcpcast.sanitize import escape_control_characters
+from tcpcast.process.sanitize import escape_control_characters
 
 TCPCAST = f"'{sys.executable}' -m tcpcast"
 FULL = "/dev/full"
@@ -242,7 +242,7 @@ ENDLESS = "run web-10mbit --engine packet --set run.transfers=900000000"
 )
 def test_signal_ends_command_without_traceback(number: int, after_s: float) -> None:
     # Until tcpcast installs its handler, Python's own handler prints a traceback: wait for it.
-    begun = "import tcpcast.interrupts as i; i.exit_on_interrupt(); print('on', flush=True)"
+    begun = "import tcpcast.process.interrupts as i; i.exit_on_interrupt(); print('on', flush=True)"
     code = f"{begun}; from tcpcast.__main__ import main; import sys; sys.exit(main())"
     with subprocess.Popen(
         [sys.executable, "-c", code, *ENDLESS.split()],
@@ -265,7 +265,7 @@ def test_signal_ends_wait_for_writer_of_named_pipe(number: int, tmp_path: Path) 
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     code = (
-        "import tcpcast.interrupts as i; i.exit_on_interrupt()\n"
+        "import tcpcast.process.interrupts as i; i.exit_on_interrupt()\n"
         "from tcpcast.__main__ import main; import sys\n"
         "print('on', flush=True); sys.exit(main())"
     )

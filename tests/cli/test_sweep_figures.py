@@ -9,7 +9,7 @@ import pytest
 import tcpcast
 from matplotlib.figure import Figure
 from tcpcast.cli import main
-from tcpcast.errors import TcpcastError
+from tcpcast.process.errors import TcpcastError
 from tcpcast.report.sweep_cells import make_swept_key, metric_grids
 from tcpcast.report.sweep_figures import iter_sweep_figures, read_levels
 

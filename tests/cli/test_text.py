@@ -3,7 +3,7 @@
 import pytest
 import tcpcast
 from tcpcast.answer import Answer, Status, texts_to_notes
-from tcpcast.compare import compare_all
+from tcpcast.comparison.compare import compare_all
 from tcpcast.report import text
 from tcpcast.report.run import run_parts
 from tcpcast.scenario import Scenario

@@ -12,7 +12,7 @@ from capture_files import CAPTURES
 from figure_faults import figure_faults
 from tcpcast.captures.model_rates import model_curves
 from tcpcast.cli import main
-from tcpcast.errors import CaptureError
+from tcpcast.process.errors import CaptureError
 from tcpcast.report.trace_figures import (
     interval_points,
     iter_capture_figures,

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 import tcpcast
+from tcpcast.answer.limit_names import LIMIT_NAMES, limit_name_with_article
 from tcpcast.captures import Capture, iter_plain_rows
 from tcpcast.captures.advice import REMEDIES_BY_CAUSE, REMEDIES_BY_LIMIT, advise_each_direction
 from tcpcast.captures.cause_rules import STATES_BY_CAUSE
 from tcpcast.captures.groups import GROUPINGS
 from tcpcast.captures.subject import bytes_by_limit
 from tcpcast.cli import main
-from tcpcast.limit_names import LIMIT_NAMES, limit_name_with_article
 from tcpcast.report import text as on_terminal
 from tcpcast.report.trace import capture_parts, worst_first_order
 from tcpcast.report.trace_cells import rate_scale

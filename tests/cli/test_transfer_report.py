@@ -9,7 +9,7 @@ import pytest
 import tcpcast
 from tcpcast.answer import Answer, Kind, Metric
 from tcpcast.cli import main
-from tcpcast.compare import compare_all
+from tcpcast.comparison.compare import compare_all
 from tcpcast.report import figures
 from tcpcast.report.run import run_parts
 from tcpcast.report.summary import describe_scenario

@@ -12,12 +12,12 @@ from typing import Any
 from doc_api import MODULES, api
 from doc_options import COMMAND_TABLES, key_index, option_index, shared_options
 from pydantic.fields import FieldInfo
+from tcpcast.answer.metrics import METRICS
 from tcpcast.engines import REGISTRY
 from tcpcast.engines.formula import FORMULAS
 from tcpcast.engines.packet.configuration import SIZE_BOUNDS
 from tcpcast.engines.registry import FAMILIES
 from tcpcast.engines.stack_support import StackSupport, SupportLevel, get_stack_support
-from tcpcast.metrics import METRICS
 from tcpcast.scenario import (
     PRECISION_METRICS,
     PRESETS,

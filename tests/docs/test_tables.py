@@ -11,8 +11,8 @@ from doc_options import _code, commands
 from doc_pages import ROOT, pages
 from doc_tables import TABLES, TABLES_OF_KEYS, fill_tables, scenario_tables, table_names
 from tcpcast.answer import UNITS
+from tcpcast.answer.metrics import METRICS
 from tcpcast.engines.formula import FORMULAS
-from tcpcast.metrics import METRICS
 from tcpcast.scenario import PRESETS, MaxPlusRules, Scenario, TcpRules, get_packaged_names
 from tcpcast.scenario.traffic import DISTRIBUTIONS
 

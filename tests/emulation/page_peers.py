@@ -22,8 +22,8 @@ from typing import Any
 
 import scipy.stats
 import tcpcast
+from tcpcast.quantity.units import parse_duration, parse_rate
 from tcpcast.scenario import Scenario
-from tcpcast.units import parse_duration, parse_rate
 
 from emulation.certificate import write_certificate
 from emulation.page_peer import image_places, split

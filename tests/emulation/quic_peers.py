@@ -20,8 +20,8 @@ from typing import Any
 
 import numpy as np
 import tcpcast
+from tcpcast.quantity.units import parse_duration, parse_rate
 from tcpcast.scenario import Scenario
-from tcpcast.units import parse_duration, parse_rate
 
 from emulation.certificate import write_certificate
 

@@ -17,7 +17,7 @@ from tcpcast.cli.link import (
     simulate_reference,
 )
 from tcpcast.emulation.link_outcome import DirectionCounts, LinkOutcome
-from tcpcast.errors import TcpcastError
+from tcpcast.process.errors import TcpcastError
 from tcpcast.scenario import Scenario
 
 NOTHING = DirectionCounts(**{field.name: 0 for field in fields(DirectionCounts)})

@@ -13,13 +13,13 @@ import pytest
 import tcpcast
 from tcpcast.answer import Answer, Status
 from tcpcast.cli.run import exit_code
-from tcpcast.compare import class_metrics
+from tcpcast.comparison.compare import class_metrics
 from tcpcast.emulation.traffic import TrafficOutcome
 from tcpcast.engines import RunOptions
 from tcpcast.engines import answer as ask
 from tcpcast.engines.kernel import estimate_duration_s
 from tcpcast.engines.kernel.config import run_arguments
-from tcpcast.errors import WorkerDied
+from tcpcast.process.errors import WorkerDied
 from tcpcast.scenario import Scenario
 
 BASE: dict[str, Any] = {

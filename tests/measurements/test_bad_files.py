@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from line_test_files import crusader_document, flent_document, write_flent
 from tcpcast.cli import main
-from tcpcast.errors import TcpcastError
-from tcpcast.json_file import MAX_BYTES, MAX_VALUES
 from tcpcast.measurements import make_line_scenario, read_line_test
+from tcpcast.process.errors import TcpcastError
+from tcpcast.process.json_file import MAX_BYTES, MAX_VALUES
 
 Capture = pytest.CaptureFixture[str]
 

@@ -13,9 +13,9 @@ from line_test_files import (
     write_flent,
 )
 from tcpcast.cli import main
-from tcpcast.errors import OptionError, ScenarioError
 from tcpcast.measurements import make_line_scenario, read_line_test
 from tcpcast.measurements.traffic_shaping import Qdisc, parse_qdiscs, shaped_link
+from tcpcast.process.errors import OptionError, ScenarioError
 
 Capture = pytest.CaptureFixture[str]
 

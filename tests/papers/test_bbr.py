@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import brentq
-from tcpcast.errors import DomainError
 from tcpcast.models.bbr import TOLERATED_LOSS_RATIO, bbr_bound
+from tcpcast.process.errors import DomainError
 
 LINK: dict[str, Any] = {"bottleneck_pps": 10_000.0, "rtt_s": 0.1}  # a BDP of 1000 packets
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tcpcast.errors import DomainError
 from tcpcast.models.cardwell import cardwell_latency, connection_latency_s
+from tcpcast.process.errors import DomainError
 
 PATH: dict[str, Any] = {"rtt_s": 0.1, "t0_s": 0.4}
 LOSSLESS: dict[str, Any] = {**PATH, "loss_ratio": 1e-12, "connection": False, "delayed_ack_s": 0.0}

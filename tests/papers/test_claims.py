@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tcpcast.errors import DomainError
+from tcpcast.process.errors import DomainError
 from tcpcast_papers import PAPERS, claims
 from tcpcast_papers.page import summary_text
 from tcpcast_papers.printed import Line

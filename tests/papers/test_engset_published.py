@@ -1,8 +1,8 @@
 """The paper's printed values as data: complete, and consistent with each other."""
 
 import pytest
-from tcpcast.errors import DomainError
 from tcpcast.models.engset import flights
+from tcpcast.process.errors import DomainError
 from tcpcast_papers.engset import published
 from tcpcast_papers.engset.lone_connection import example_beta
 from tcpcast_papers.reproduction import Printed

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from tcpcast.errors import ScenarioError
+from tcpcast.process.errors import ScenarioError
 from tcpcast.scenario.traffic import OnOff
 from tcpcast_papers.engset.settings import read_setting
 from tcpcast_papers.engset.theory import solve_model, with_load

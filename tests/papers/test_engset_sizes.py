@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from tcpcast.errors import DomainError
+from tcpcast.process.errors import DomainError
 from tcpcast_papers.engset.published import INTERVALS
 from tcpcast_papers.engset.rounded_size_distributions import SizeDistribution
 from tcpcast_papers.engset.settings import read_setting

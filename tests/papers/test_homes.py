@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 from tcpcast.cli import main
-from tcpcast.errors import ScenarioError
 from tcpcast.measurements.line_test import FlowGroup
+from tcpcast.process.errors import ScenarioError
 from tcpcast.scenario import Scenario
 from tcpcast_papers.homes.sets import SETS, read_flows, shaped_link
 from tcpcast_papers.published.cells import Cell, CellSet

@@ -11,7 +11,7 @@ import pytest
 from tcpcast.answer import Answer, Metric
 from tcpcast.cli import main
 from tcpcast.engines.kernel.config import raise_if_unsupported
-from tcpcast.errors import ScenarioError
+from tcpcast.process.errors import ScenarioError
 from tcpcast.scenario import Scenario
 from tcpcast_papers.kernel import agreement, cells, comparison
 from tcpcast_papers.kernel import sections as kernel_sections

@@ -6,7 +6,6 @@ from itertools import product
 import numpy as np
 import pytest
 from numpy.typing import ArrayLike, NDArray
-from tcpcast.errors import DomainError
 from tcpcast.models.parallel import (
     cumulative_throughput,
     flows_to_fill,
@@ -17,6 +16,7 @@ from tcpcast.models.parallel import (
     parallel_tolerated_loss_ratio,
 )
 from tcpcast.models.pftk import throughput
+from tcpcast.process.errors import DomainError
 from tcpcast_papers.parallel.multcp import multfrc_rate_pps
 
 RTT, T0 = 0.06, 0.24

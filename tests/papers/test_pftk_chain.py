@@ -9,7 +9,6 @@ import pytest
 import tcpcast
 from numpy.typing import NDArray
 from tcpcast.answer import Answer
-from tcpcast.errors import DomainError
 from tcpcast.models.pftk import (
     AfterTimeout,
     FastRecovery,
@@ -19,6 +18,7 @@ from tcpcast.models.pftk import (
     window_chain,
 )
 from tcpcast.models.pftk import chain as chain_module
+from tcpcast.process.errors import DomainError
 from tcpcast.scenario import Scenario
 
 T0_S = 1.0

@@ -4,7 +4,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tcpcast.errors import DomainError
 from tcpcast.models.cubic import cubic_response, cubic_tolerated_loss_ratio
 from tcpcast.models.mathis import mathis_constant, mathis_rate_pps
 from tcpcast.models.pftk import (
@@ -21,6 +20,7 @@ from tcpcast.models.pftk import (
     window_limit_loss_ratio,
 )
 from tcpcast.models.pftk.closed_form import VALUES_PER_BLOCK
+from tcpcast.process.errors import DomainError
 
 
 def summed_q(w: int, p: float, last: int) -> float:

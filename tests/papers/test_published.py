@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tcpcast.cli import main
-from tcpcast.errors import ScenarioError
+from tcpcast.process.errors import ScenarioError
 from tcpcast.scenario import Scenario
 from tcpcast.scenario.modern_stacks import rules_of
 from tcpcast_papers.l4s import description as l4s

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 from tcpcast.answer import Metric
-from tcpcast.errors import ScenarioError
 from tcpcast.papers import load_reproduction
+from tcpcast.process.errors import ScenarioError
 from tcpcast_papers.drawing import Plot, create_panels
 from tcpcast_papers.page import (
     difference_text,

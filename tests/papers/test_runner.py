@@ -15,7 +15,7 @@ import pytest
 from report_parts import Part
 from tcpcast.cli import main
 from tcpcast.engines import RunOptions
-from tcpcast.errors import DomainError, ScenarioError
+from tcpcast.process.errors import DomainError, ScenarioError
 from tcpcast_papers import PAPERS
 from tcpcast_papers.drawing import Plot, create_panels
 from tcpcast_papers.printed import BOTH

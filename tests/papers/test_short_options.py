@@ -6,7 +6,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.integrate import quad
-from tcpcast.errors import DomainError
 from tcpcast.models.short import (
     ShortTransfer,
     conditional_latency_s,
@@ -15,6 +14,7 @@ from tcpcast.models.short import (
     lossless_latency_s,
 )
 from tcpcast.models.short.recursion import BlockMatrix, LatencyMeshes
+from tcpcast.process.errors import DomainError
 
 PAPER = ShortTransfer(rtt_s=0.1, initial_ssthresh_pkts=30, receiver_window_pkts=30)
 DELAYED = replace(PAPER, acked_packets=2)

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import tcpcast
 from tcpcast import Answer
-from tcpcast.compare import compare_all
-from tcpcast.errors import NotApplicable
-from tcpcast.metrics import METRICS
+from tcpcast.answer.metrics import METRICS
+from tcpcast.comparison.compare import compare_all
+from tcpcast.comparison.verdict import run_findings
+from tcpcast.process.errors import NotApplicable
 from tcpcast.report.full_report import run_document
 from tcpcast.report.html import html_page
 from tcpcast.report.json import answers_document, encode
@@ -21,7 +22,6 @@ from tcpcast.report.text import plain_text
 from tcpcast.report.verdict import verdict_text
 from tcpcast.scenario import Scenario
 from tcpcast.scenario.loss import Bernoulli
-from tcpcast.verdict import run_findings
 from verdict_numbers import wrong_numbers
 
 NOT_SHARES = frozenset({"fair_share", "offered_load", "rpm"})

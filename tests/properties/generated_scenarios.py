@@ -14,11 +14,11 @@ from random import Random
 from re import _constants, _parser  # type: ignore[attr-defined]  # there is no public parser of patterns
 from typing import Any
 
-from tcpcast.errors import ScenarioError
+from tcpcast.process.errors import ScenarioError
+from tcpcast.quantity.units import NUMBER
 from tcpcast.scenario import Scenario
 from tcpcast.scenario.modern_stacks import MODERN_STACKS
 from tcpcast.scenario.schema import make_scenario_schema
-from tcpcast.units import NUMBER
 
 Tables = dict[str, Any]
 Schema = dict[str, Any]

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tcpcast.errors import DomainError
 from tcpcast.models.engset import EngsetClass, Path, class_log_probabilities, engset, engset_classes
+from tcpcast.process.errors import DomainError
 
 LINK_BPS = 10e6
 State = tuple[int, ...]

@@ -9,7 +9,7 @@ import pytest
 import tcpcast
 from figure_faults import figure_faults
 from generated_scenarios import Generator
-from tcpcast.errors import TcpcastError
+from tcpcast.process.errors import TcpcastError
 from tcpcast.report.chart import Axis, Chart, Panel, Series
 from tcpcast.report.figures import iter_figures
 from tcpcast.scenario import Scenario

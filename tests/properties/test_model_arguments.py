@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tcpcast import models
-from tcpcast.errors import DomainError
 from tcpcast.models.engset import EngsetClass, Path, engset_classes
 from tcpcast.models.short import ShortTransfer
+from tcpcast.process.errors import DomainError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

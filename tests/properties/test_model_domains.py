@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tcpcast.errors import DomainError
 from tcpcast.models import bbr, cardwell, cubic, engset, local_loop, mathis, parallel, pftk, short
+from tcpcast.process.errors import DomainError
 
 NAN, INF = math.nan, math.inf
 TIMES: dict[str, Any] = {"rtt_s": 0.1, "t0_s": 0.4}

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import tcpcast
 from answer_properties import text_violations
-from tcpcast.errors import TcpcastError
-from tcpcast.path_scenario import ask_path, make_path_scenario
+from tcpcast.options.path_scenario import ask_path, make_path_scenario
 from tcpcast.plan import solve
+from tcpcast.process.errors import TcpcastError
 from tcpcast.report.html import html_page
 from tcpcast.report.json import encode
 from tcpcast.report.markdown import markdown_page

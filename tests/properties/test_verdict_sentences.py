@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tcpcast.answer import Answer, Metric, Status
-from tcpcast.compare import compare_all
-from tcpcast.finding import Finding
+from tcpcast.answer.finding import Finding
+from tcpcast.comparison.compare import compare_all
+from tcpcast.comparison.verdict import run_findings, sweep_findings
 from tcpcast.report.verdict import value_text, verdict_text
 from tcpcast.scenario import Scenario
-from tcpcast.verdict import run_findings, sweep_findings
 from verdict_numbers import wrong_numbers
 
 VALUES = st.floats(1e3, 1e10)

@@ -4,7 +4,7 @@ import math
 import re
 from collections.abc import Sequence
 
-from tcpcast.finding import Finding
+from tcpcast.answer.finding import Finding
 
 _NUMBER = re.compile(r"(?<![\w.])\d[\d,.]*\d|(?<![\w.])\d")
 _FACTORS = (1.0, 1e-6, 1e-3, 1e3, 1e6, 1e9, 0.01)

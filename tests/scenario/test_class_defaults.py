@@ -4,7 +4,7 @@ import tomllib
 
 import jsonschema
 import pytest
-from tcpcast.errors import ScenarioError
+from tcpcast.process.errors import ScenarioError
 from tcpcast.scenario import Population, Scenario
 from tcpcast.scenario.traffic import OnOff, Transfers
 from test_schema import SCHEMA

@@ -4,7 +4,7 @@ import tomllib
 from typing import Any
 
 import pytest
-from tcpcast.errors import ScenarioError
+from tcpcast.process.errors import ScenarioError
 from tcpcast.scenario import Bulk, OnOff, Population, Scenario, load
 from tcpcast.scenario.classes import override_table
 

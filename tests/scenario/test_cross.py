@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import tcpcast
 from tcpcast.engines.packet.configuration import make_configuration
-from tcpcast.errors import ScenarioError
+from tcpcast.process.errors import ScenarioError
 from tcpcast.scenario import Scenario
 
 HOPS: list[dict[str, Any]] = [

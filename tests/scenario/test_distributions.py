@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 from scipy import integrate, stats
-from tcpcast.errors import ScenarioError
+from tcpcast.process.errors import ScenarioError
 from tcpcast.scenario import Distribution, Scenario
 from tcpcast.scenario.distributions import ExponentialPareto, TwoExponentials
 from tcpcast.scenario.quantities import Size

@@ -5,7 +5,7 @@ import tomllib
 from typing import Any
 
 import pytest
-from tcpcast.errors import ScenarioError
+from tcpcast.process.errors import ScenarioError
 from tcpcast.scenario import Scenario
 
 ACCESS: dict[str, Any] = {"name": "access", "rate": "100mbit", "shared": False, "delay": "1ms"}

@@ -3,7 +3,7 @@
 import time
 
 import pytest
-from tcpcast.errors import ScenarioError
+from tcpcast.process.errors import ScenarioError
 from tcpcast.scenario.loading import get_packaged_names, parse_toml, read_packaged_text
 
 LARGE = {

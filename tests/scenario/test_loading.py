@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tcpcast.errors import ScenarioError
+from tcpcast.process.errors import ScenarioError
 from tcpcast.scenario import find_scenario_file, get_packaged_names, load, read_packaged_text
 from tcpcast.scenario.loading import parse_toml
 

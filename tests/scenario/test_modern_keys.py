@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from tcpcast.errors import ScenarioError
+from tcpcast.process.errors import ScenarioError
 from tcpcast.scenario import Scenario
 from tcpcast.scenario.modern_tcp import MODERN_PRESETS
 

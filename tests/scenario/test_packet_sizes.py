@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 from tcpcast.engines import REGISTRY, answer
-from tcpcast.errors import NotApplicable, ScenarioError
 from tcpcast.plan import solve
+from tcpcast.process.errors import NotApplicable, ScenarioError
 from tcpcast.scenario import Scenario
 from tcpcast.scenario.traffic import OnOff
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from tcpcast import trace
-from tcpcast.errors import CaptureError, ScenarioError, TcpcastError
+from tcpcast.process.errors import CaptureError, ScenarioError, TcpcastError
 from tcpcast.report.load_answers import read_saved_answers
 from tcpcast.scenario import Scenario
 from tcpcast.scenario.har import read_har

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import tcpcast
-from tcpcast.errors import naming_options
+from tcpcast.process.errors import naming_options
 
 ONE = tcpcast.load("one-path")
 ANSWER = tcpcast.run(ONE, ["pftk"])[0]

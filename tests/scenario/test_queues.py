@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tcpcast
 from tcpcast.engines.packet.configuration import make_configuration
-from tcpcast.errors import ScenarioError
+from tcpcast.process.errors import ScenarioError
 from tcpcast.report.summary import describe_scenario
 from tcpcast.scenario import FairQueue, Red, RedParameters, Scenario
 from tcpcast.scenario.aqm import AQM_TABLES

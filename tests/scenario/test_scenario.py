@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from tcpcast.answer import UNITS
-from tcpcast.errors import ScenarioError
+from tcpcast.process.errors import ScenarioError
 from tcpcast.scenario import (
     PRECISION_METRICS,
     PRESETS,

@@ -7,7 +7,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from tcpcast.errors import ScenarioError
+from tcpcast.process.errors import ScenarioError
 from tcpcast.scenario import (
     Scenario,
     get_packaged_names,

@@ -4,7 +4,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from tcpcast.errors import ScenarioError
+from tcpcast.process.errors import ScenarioError
 from tcpcast.scenario import Scenario, Transfers, load
 from tcpcast.scenario.byte_sizes import write_size
 from tcpcast.scenario.distributions import Exponential

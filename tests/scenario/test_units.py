@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tcpcast import units
-from tcpcast.errors import TcpcastError, UnitError
+from tcpcast.process.errors import TcpcastError, UnitError
+from tcpcast.quantity import units
 from tcpcast.scenario.link import read_buffer
 
 

@@ -15,8 +15,8 @@ from goodput_counts import count_goodputs
 from numpy.typing import NDArray
 from scipy.special import ndtri
 from tcpcast.engines.packet.file_goodputs import GoodputCounts
-from tcpcast.quantiles import estimate_exceeded_value
 from tcpcast.statistics import Estimate, estimate_ratio, required_run_length, split_units
+from tcpcast.statistics.quantiles import estimate_exceeded_value
 
 SEED = 20_090_517
 RUNS = 1000

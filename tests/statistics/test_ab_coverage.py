@@ -7,7 +7,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from tcpcast.ab_test import run_ab_test
+from tcpcast.comparison.ab_test import run_ab_test
 from tcpcast.scenario import load
 
 COMPARISONS, PAIRS = 200, 10

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 from started import completed
 from tcpcast import run as run_engines
-from tcpcast.ab_test import (
+from tcpcast.answer import Answer, Metric
+from tcpcast.comparison.ab_test import (
     PairedMetric,
     _variance_of_user,
     compare_metric,
@@ -19,8 +20,7 @@ from tcpcast.ab_test import (
     find_verdict,
     run_ab_test,
 )
-from tcpcast.answer import Answer, Metric
-from tcpcast.errors import OptionError
+from tcpcast.process.errors import OptionError
 from tcpcast.report.verdict import verdict_text
 from tcpcast.scenario import Scenario
 from tcpcast.scenario.loading import parse_scenario

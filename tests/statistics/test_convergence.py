@@ -10,7 +10,7 @@ import tcpcast
 from scipy import stats
 from tcpcast import statistics
 from tcpcast._native import student_tail_probability
-from tcpcast.drift import count_independent_units, find_drifting_metrics, find_trend
+from tcpcast.statistics.drift import count_independent_units, find_drifting_metrics, find_trend
 
 from benches.class_rates import SETTINGS, rows
 

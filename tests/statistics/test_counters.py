@@ -1,16 +1,16 @@
 """Cumulative counters of the simulator: integers modulo 2^64, split into batches."""
 
 import numpy as np
+from tcpcast.answer.metric_definition import ANY_TRAFFIC
+from tcpcast.answer.metrics import HEADLINE_METRICS, METRICS
+from tcpcast.comparison.verdict import WAITING_METRICS
 from tcpcast.engines.packet.counters import (
     CLASS_COUNTER,
     LINK_COUNTER,
     BatchCounters,
     unwrap_counters,
 )
-from tcpcast.metric_definition import ANY_TRAFFIC
-from tcpcast.metrics import HEADLINE_METRICS, METRICS
 from tcpcast.scenario.traffic import TRAFFIC_KINDS
-from tcpcast.verdict import WAITING_METRICS
 
 
 def test_counter_overflow_is_corrected() -> None:

@@ -11,10 +11,10 @@ import pytest
 import tcpcast
 from tcpcast.engines.packet.reliability import withhold_goodput_intervals
 from tcpcast.engines.packet.size_moments import mean_drawn_size_pkts, rare_size_share_of_square_mean
-from tcpcast.quantiles import estimate_exceeded_value
 from tcpcast.scenario import OnOff, parse_assignments
 from tcpcast.scenario.distributions import Distribution
 from tcpcast.statistics import Estimate, estimate_ratio, required_run_length, unmet_precision
+from tcpcast.statistics.quantiles import estimate_exceeded_value
 
 from benches.coverage import DISTRIBUTIONS, Row, cells, rows
 

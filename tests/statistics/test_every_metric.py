@@ -3,7 +3,7 @@
 from typing import Any
 
 import tcpcast
-from tcpcast.metrics import METRICS
+from tcpcast.answer.metrics import METRICS
 from tcpcast.scenario import Scenario
 
 LENGTH = {"duration": "20s", "warmup": "2s", "seed": 1}

@@ -8,8 +8,8 @@ from goodput_counts import count_goodputs
 from known_truths import RUNS, SHARES, coverage_of_files
 from numpy.typing import ArrayLike
 from tcpcast.engines.packet.file_goodputs import BUCKET_COUNT, bucket_edges_bps
-from tcpcast.errors import DomainError
-from tcpcast.quantiles import estimate_exceeded_value, tail_shares
+from tcpcast.process.errors import DomainError
+from tcpcast.statistics.quantiles import estimate_exceeded_value, tail_shares
 
 EDGES = [0.0, 1.0, 2.0, 4.0]
 

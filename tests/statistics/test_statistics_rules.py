@@ -6,15 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import ArrayLike
 from scipy import special, stats
-from tcpcast import intervals
-from tcpcast.errors import DomainError
-from tcpcast.intervals import (
-    NORMAL_QUANTILE,
-    UPPER_LEVEL,
-    include_poisson_interval,
-    skew_corrected_half_widths,
-    student_quantile,
-)
+from tcpcast.process.errors import DomainError
 from tcpcast.statistics import (
     Estimate,
     Truncation,
@@ -22,10 +14,18 @@ from tcpcast.statistics import (
     estimate_ratio,
     estimate_replication_mean,
     find_correlated_metrics,
+    intervals,
     mser5,
     required_run_length,
     split_units,
     unmet_precision,
+)
+from tcpcast.statistics.intervals import (
+    NORMAL_QUANTILE,
+    UPPER_LEVEL,
+    include_poisson_interval,
+    skew_corrected_half_widths,
+    student_quantile,
 )
 
 SEED = 20_090_517

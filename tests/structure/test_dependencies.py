@@ -14,100 +14,50 @@ PACKAGE = ROOT / "python" / "tcpcast"
 PAPERS = ROOT / "python" / "tcpcast_papers"
 CRATES = ROOT / "crates"
 
-QUESTION = {"errors", "unit_tables", "units", "readable_units", "scenario"}
+QUESTION = {"process", "quantity", "scenario"}
 ANSWERING = QUESTION | {
-    "array_types",
-    "models",
-    "answer",
-    "finding",
-    "metric_definition",
-    "metrics",
-    "limit_names",
-    "latency_under_load",
-    "intervals",
-    "vector_products",
-    "statistics",
-    "quantiles",
-    "drift",
-    "_native",
-    "captures",
-    "engines",
-    "output",
-    "sanitize",
-    "extras",
+    *("_native", "array_types", "models", "statistics", "answer", "captures", "engines"),
 }
 MAY_IMPORT = {
-    "errors": set[str](),
-    "extras": {"errors"},
-    "networks": {"errors"},
-    "protected_inputs": {"errors"},
-    "unit_tables": set[str](),
-    "units": {"errors", "unit_tables"},
-    "readable_units": {"units"},
-    "sanitize": set[str](),
-    "output": {"errors", "protected_inputs", "sanitize"},
-    "scenario": {"errors", "protected_inputs", "metrics", "unit_tables", "units", "readable_units"}
-    | {"json_file"},
-    # Files of other programs with bounded memory.
-    "json_file": {"errors"},
+    "process": set[str](),
     "array_types": set[str](),
-    "models": {"array_types", "errors", "vector_products"},
-    "vector_products": set[str](),
-    "intervals": {"vector_products", "_native"},
-    "statistics": {"errors", "intervals"},
-    "quantiles": {"errors", "statistics"},
-    "drift": {"intervals", "vector_products", "statistics", "_native"},
-    "metric_definition": set[str](),
-    "metrics": {"metric_definition"},
-    "limit_names": set[str](),
-    "latency_under_load": {"errors"},
-    "answer": {"errors", "metrics"},
-    "finding": {"answer"},
-    "captures": QUESTION
-    | {"answer", "finding", "array_types", "json_file", "limit_names", "models", "extras"}
-    | {"_native"},
-    # The link's process, and its starter, used by engines and commands.
-    "emulation": {"errors", "_native"},
-    "engines": ANSWERING | {"interrupts", "emulation"},
-    "compare": ANSWERING,
-    "verdict": ANSWERING | {"compare"},
-    "plan": ANSWERING | {"command_option", "compare", "interrupts", "path_option_definitions"},
-    "ranges": QUESTION,
-    "command_option": {"errors"},
-    "path_option_definitions": {"command_option"},
-    # The process from which workers are forked.
-    "forkserver": set[str](),
+    "quantity": {"process"},
+    "networks": {"process"},
+    "statistics": {"process", "array_types", "_native"},
+    "models": {"process", "array_types", "statistics"},
+    "answer": {"process"},
+    # Of an answer, the names of metrics.
+    "scenario": {"process", "quantity", "answer"},
     # Congestion controls that users write.
-    "control": {"errors", "scenario", "_native"},
-    "acceptance": ANSWERING,
-    "ab_test": ANSWERING | {"compare"},
-    "sweeps": ANSWERING | {"compare", "ranges", "forkserver"},
-    # Formats the results of engines, and evaluates no models.
-    "report": ANSWERING - {"models"}
-    | {"ab_test", "compare", "verdict", "plan", "sweeps", "emulation"},
-    "home_scenario": {"command_option", "scenario", "units", "errors"},
+    "control": QUESTION | {"_native"},
+    "captures": QUESTION | {"_native", "array_types", "models", "answer"},
     # Files of programs that test a line.
-    "measurements": QUESTION | {"answer", "captures", "json_file"},
-    "path_scenario": ANSWERING | {"compare", "sweeps", "ranges", "path_option_definitions"},
+    "measurements": QUESTION | {"answer", "captures"},
+    # The link's process, and its starter, used by engines and commands.
+    "emulation": {"process", "_native"},
+    "engines": ANSWERING | {"emulation"},
+    "comparison": ANSWERING,
+    "sweeps": ANSWERING | {"comparison"},
+    "options": ANSWERING | {"comparison", "sweeps"},
+    "plan": ANSWERING | {"comparison", "options"},
+    # Formats the results of engines, and evaluates no models.
+    "report": ANSWERING - {"models"} | {"comparison", "plan", "sweeps", "emulation"},
     # Finds packages of papers, whose reports a command prints.
-    "papers": {"errors", "report"},
-    "web": ANSWERING
-    | {"compare", "verdict", "plan", "report", "sweeps", "path_scenario", "ranges"}
-    | {"path_option_definitions"},
+    "papers": {"process", "report"},
+    "web": ANSWERING | {"comparison", "options", "plan", "report", "sweeps"},
     "cli": ANSWERING
-    | {"compare", "verdict", "plan", "sweeps", "report", "papers", "web", "interrupts", "ab_test"}
-    | {"ranges", "path_scenario", "home_scenario", "measurements", "control", "acceptance"}
-    | {"emulation", "protected_inputs", "command_option", "path_option_definitions"},
-    "interrupts": set[str](),
-    "pytest_plugin": {"acceptance", "control"},
-    "__main__": {"cli", "interrupts", "forkserver"},
+    | {"comparison", "options", "plan", "report", "sweeps", "web"}
+    | {"control", "emulation", "measurements", "papers"},
+    "pytest_plugin": {"comparison", "control"},
+    "__main__": {"cli", "process"},
 }
 """Packages, and the packages that each may import in addition to itself."""
 
 PUBLIC = (
-    *("tcpcast.answer.", "tcpcast.compare.", "tcpcast.errors.", "tcpcast.models."),
-    *("tcpcast.engines.answer", "tcpcast.engines.RunOptions", "tcpcast.output", "tcpcast.papers."),
-    *("tcpcast.measurements.", "tcpcast.report.", "tcpcast.scenario.", "tcpcast.statistics"),
+    *("tcpcast.answer.", "tcpcast.comparison.compare.", "tcpcast.process.errors."),
+    *("tcpcast.engines.answer", "tcpcast.engines.RunOptions", "tcpcast.process.output"),
+    *("tcpcast.measurements.", "tcpcast.models.", "tcpcast.papers.", "tcpcast.report."),
+    *("tcpcast.scenario.", "tcpcast.statistics"),
 )
 """Prefixes of the names that ``tcpcast_papers`` may import."""
 
@@ -127,27 +77,14 @@ PRIVATE = {
 """Additional private names that it imports, with their purpose."""
 
 FROM_OUTSIDE = {
-    "errors": set[str](),
-    "protected_inputs": set[str](),
-    "extras": {"errors"},
-    "networks": {"errors"},
-    "unit_tables": set[str](),
-    "units": set[str](),
-    "readable_units": set[str](),
-    "latency_under_load": set[str](),
-    "output": {"matplotlib"},
-    "interrupts": set[str](),
+    "process": {"matplotlib"},
+    "quantity": set[str](),
+    "networks": set[str](),
     "pytest_plugin": set[str](),
-    "forkserver": set[str](),
-    "sanitize": set[str](),
+    "array_types": {"numpy"},
+    "statistics": {"numpy"},
     "answer": {"numpy"},
     "models": {"numpy"},
-    "intervals": {"numpy"},
-    "array_types": {"numpy"},
-    "vector_products": {"numpy"},
-    "statistics": {"numpy"},
-    "quantiles": {"numpy"},
-    "drift": set[str](),
     "captures": {"numpy"},
     "scenario": {"pydantic", "pydantic_core"},
 }

@@ -12,7 +12,7 @@ import tcpcast
 import typer
 from tcpcast.cli import app, complete
 from tcpcast.engines import REGISTRY, check_engine_names
-from tcpcast.errors import ScenarioError, UnknownEngine
+from tcpcast.process.errors import ScenarioError, UnknownEngine
 from tcpcast.scenario.tcp import STACKS
 
 PACKAGE = Path(__file__).parents[2] / "python" / "tcpcast"

@@ -14,7 +14,7 @@ STEPS = (
     "engines/__init__.py:answer",
     "engines/formula/engset.py:engset",
     "engines/packet/__init__.py:packet",
-    "compare.py:compare_all",
+    "comparison/compare.py:compare_all",
     "report/run.py:run_parts",
     "report/full_report.py:run_document",
     "report/html.py:html_page",
@@ -55,5 +55,5 @@ def test_run_takes_each_step_in_order(tmp_path: Path) -> None:
     assert page.exists()
     # Titles of figures compare the drawn answers again.
     assert list(dict.fromkeys(call for call in calls if call in STEPS)) == list(STEPS)
-    after_engines = calls[calls.index("compare.py:compare_all") :]
+    after_engines = calls[calls.index("comparison/compare.py:compare_all") :]
     assert not [call for call in after_engines if call.startswith(ENGINES)]

@@ -11,7 +11,7 @@ from typing import IO
 
 import pytest
 import tcpcast
-from tcpcast.errors import MachineError
+from tcpcast.process.errors import MachineError
 from tcpcast.scenario import Scenario
 
 VARY = {"network.rtt": "20ms..100ms log 10", "network.bottleneck.loss": ["0.5%", "2%"]}

@@ -9,7 +9,7 @@ import pytest
 import tcpcast
 from hypothesis import given
 from hypothesis import strategies as st
-from tcpcast.errors import ScenarioError, TcpcastError
+from tcpcast.process.errors import ScenarioError, TcpcastError
 from tcpcast.scenario import Scenario, Sweep
 from tcpcast.scenario.changes import apply_changes
 from tcpcast.sweeps.axes import common_quantity_kind

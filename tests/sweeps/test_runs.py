@@ -21,9 +21,9 @@ import polars
 import pyarrow.parquet as pq
 import pytest
 import tcpcast
-from tcpcast import output
 from tcpcast.__main__ import may_need_worker_processes
-from tcpcast.errors import MachineError, TcpcastError
+from tcpcast.process import output
+from tcpcast.process.errors import MachineError, TcpcastError
 from tcpcast.scenario import Scenario
 from tcpcast.sweeps import processes
 from tcpcast.sweeps.database import DATABASE_FILE, SweepDatabase, open_database, read_sweep

@@ -12,8 +12,8 @@ from tcpcast.cli import main
 from tcpcast.cli.commands import COMMANDS, RUN, Command
 from tcpcast.cli.options import JSON
 from tcpcast.cli.page import PLANS_WITHOUT_FORM, make_forms
-from tcpcast.command_option import FormField, Option
-from tcpcast.path_option_definitions import PATH_OPTIONS
+from tcpcast.options.command_option import FormField, Option
+from tcpcast.options.path_option_definitions import PATH_OPTIONS
 from tcpcast.plan.questions import QUESTIONS
 from tcpcast.scenario import parse_assignments
 from tcpcast.scenario.loading import get_packaged_names, load

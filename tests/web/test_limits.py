@@ -12,7 +12,7 @@ from starlette.requests import Request
 from tcpcast.cli import serve
 from tcpcast.cli.page import make_forms
 from tcpcast.cli.worker import TimeLimitExceeded, file_name, run_in_worker
-from tcpcast.errors import WorkerDied
+from tcpcast.process.errors import WorkerDied
 from tcpcast.web import app
 
 from web.conftest import Page

@@ -35,9 +35,9 @@ from tcpcast.captures.tap_comparison import (
     totals_by_tap_order,
 )
 from tcpcast.captures.transfers import service_or_transfer
-from tcpcast.errors import CaptureError
-from tcpcast.readable_units import count_text
-from tcpcast.units import quote
+from tcpcast.process.errors import CaptureError
+from tcpcast.quantity.readable_units import count_text
+from tcpcast.quantity.units import quote
 
 if TYPE_CHECKING:
     Column = np.ndarray[Any, Any]

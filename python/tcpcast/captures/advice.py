@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from tcpcast.answer.limit_names import LIMIT_NAMES, limit_name_with_article
 from tcpcast.captures import cause_rules, limit_remedies
 from tcpcast.captures.failed_connections import has_shrunk_window, shrunk_window_clause
 from tcpcast.captures.limit_remedies import FASTER_LINK, Remedy
@@ -25,7 +26,6 @@ from tcpcast.captures.quantity_text import (
 )
 from tcpcast.captures.service_advice import service_verdicts
 from tcpcast.captures.table import select_rows
-from tcpcast.limit_names import LIMIT_NAMES, limit_name_with_article
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -20,7 +20,7 @@ from tcpcast.captures.verdict import (
     captures_findings,
     directions_without_service,
 )
-from tcpcast.extras import TabularResult, verdict_text
+from tcpcast.process.extras import TabularResult, verdict_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

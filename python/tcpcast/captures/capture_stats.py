@@ -29,8 +29,8 @@ from tcpcast.captures.sender_stack import Sender, first_timeout_s, identify_send
 from tcpcast.captures.subject import bytes_by_limit
 from tcpcast.captures.table import rtts_to_sender, select_rows
 from tcpcast.captures.verdict import largest_row_limited_by
-from tcpcast.errors import CaptureError
 from tcpcast.models.pftk import LINUX_MIN_RTO_MINUS_RTT_S, unlimited_window_pkts
+from tcpcast.process.errors import CaptureError
 from tcpcast.scenario.modern_tcp import TIMESTAMP_BYTES, get_congestion_control
 from tcpcast.scenario.network import HEADER_BYTES
 

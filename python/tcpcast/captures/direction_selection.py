@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast.captures.groups import host_address
-from tcpcast.errors import CaptureError, find_nearest_word
+from tcpcast.process.errors import CaptureError, find_nearest_word
 
 if TYPE_CHECKING:
     from tcpcast.captures.capture_tables import CaptureTables

@@ -17,13 +17,13 @@ import numpy as np
 from tcpcast.captures.model_rates import has_measurable_rate, has_model_inputs, model_inputs
 from tcpcast.captures.table import start_times_ns
 from tcpcast.captures.tap_comparison import loss_denominators
-from tcpcast.errors import DomainError
 from tcpcast.models.domain import MAX_RTO_SHARE
 from tcpcast.models.parallel import (
     cumulative_throughput,
     multiplied_pftk_rate_pps,
     parallel_throughput,
 )
+from tcpcast.process.errors import DomainError
 
 if TYPE_CHECKING:
     from tcpcast.array_types import Table

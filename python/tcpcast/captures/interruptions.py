@@ -8,7 +8,7 @@ import numpy as np
 
 from tcpcast.captures.quantity_text import format_time
 from tcpcast.captures.table import endpoint_text, select_rows, text_column, to_datetimes
-from tcpcast.readable_units import count_text
+from tcpcast.quantity.readable_units import count_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

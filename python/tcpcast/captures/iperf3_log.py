@@ -16,8 +16,8 @@ from tcpcast.captures.flow_log import (
     rate_to_loss_models,
 )
 from tcpcast.captures.table import endpoint_text
-from tcpcast.errors import CaptureError
-from tcpcast.json_file import number, rows, table, text
+from tcpcast.process.errors import CaptureError
+from tcpcast.process.json_file import number, rows, table, text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -24,7 +24,7 @@ from tcpcast.captures.quantity_text import (
     sentence_case,
 )
 from tcpcast.captures.table import is_tap_away
-from tcpcast.readable_units import count_text
+from tcpcast.quantity.readable_units import count_text
 
 if TYPE_CHECKING:
     from tcpcast.array_types import Table

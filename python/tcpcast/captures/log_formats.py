@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from tcpcast.captures.flow_log import MAX_LOG_BYTES, capture_of_flows
 from tcpcast.captures.iperf3_log import read_iperf3
 from tcpcast.captures.ss_log import HEADER, read_ss
-from tcpcast.errors import CaptureError
+from tcpcast.process.errors import CaptureError
 
 if TYPE_CHECKING:
     import os

@@ -23,7 +23,6 @@ from tcpcast.captures.model_rates import (
     pftk_pps,
 )
 from tcpcast.captures.table import INTERVAL_S, select_rows
-from tcpcast.errors import DomainError
 from tcpcast.models.bbr import bbr_bound
 from tcpcast.models.cardwell import cardwell_latency
 from tcpcast.models.domain import EXPECTED_LOSSES, is_in_domain
@@ -33,6 +32,7 @@ from tcpcast.models.pftk import (
     td_only_rate_pps,
     window_chain,
 )
+from tcpcast.process.errors import DomainError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from tcpcast.readable_units import RATE_LADDER, readable_unit
+from tcpcast.quantity.readable_units import RATE_LADDER, readable_unit
 
 if TYPE_CHECKING:
     from tcpcast.array_types import Table

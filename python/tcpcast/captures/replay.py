@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast import units
 from tcpcast.captures.capture_stats import (
     MIN_DELAYED_ACK_PACKETS,
     CaptureStats,
@@ -31,8 +30,9 @@ from tcpcast.captures.sender_stack import first_timeout_s, min_rto_s
 from tcpcast.captures.subject import bytes_by_limit
 from tcpcast.captures.table import select_rows
 from tcpcast.captures.verdict import largest_row_limited_by
-from tcpcast.errors import CaptureError, ScenarioError
 from tcpcast.models.pftk import LINUX_MIN_RTO_MINUS_RTT_S
+from tcpcast.process.errors import CaptureError, ScenarioError
+from tcpcast.quantity import units
 from tcpcast.scenario import Scenario
 from tcpcast.scenario.toml import write_value
 

@@ -13,7 +13,7 @@ from tcpcast.captures.quantity_text import (
     format_time,
     sentence_case,
 )
-from tcpcast.readable_units import count_text
+from tcpcast.quantity.readable_units import count_text
 
 if TYPE_CHECKING:
     from tcpcast.array_types import Table

@@ -21,7 +21,7 @@ from tcpcast.captures.flow_log import (
     limit_of_full_window,
     rate_to_loss_models,
 )
-from tcpcast.errors import CaptureError
+from tcpcast.process.errors import CaptureError
 
 MAX_SNAPSHOTS = 100_000
 MIN_APP_LIMITED_SHARE = 0.5

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from tcpcast.answer.limit_names import LIMIT_NAMES
 from tcpcast.captures.advice import cause_or_limit_keys
 from tcpcast.captures.cause_rules import UNKNOWN
 from tcpcast.captures.failed_connections import count_failures_with_loss, old_connection_delay_s
 from tcpcast.captures.groups import active_times_and_flow_counts, group_mask, host_address
 from tcpcast.captures.services import MIN_REQUESTS_FOR_SLOWEST
 from tcpcast.captures.table import select_rows, start_times_ns
-from tcpcast.limit_names import LIMIT_NAMES
 
 if TYPE_CHECKING:
     from tcpcast.array_types import Table
@@ -53,8 +53,8 @@ class Subject:
         ``transfer``, ``parallel`` flows between two hosts, all ``transfers`` of the capture, a
         ``group`` of ``--group-by``, or ``none``.
     limit
-        The limit of most bytes: a key of :data:`tcpcast.limit_names.LIMIT_NAMES`; for a service,
-        its ``cause``; "" for other kinds.
+        The limit of most bytes: a key of :data:`tcpcast.answer.limit_names.LIMIT_NAMES`; for a
+        service, its ``cause``; "" for other kinds.
     source, destination
         End points of a transfer, hosts of parallel flows and groups; otherwise "".
     server

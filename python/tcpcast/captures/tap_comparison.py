@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.readable_units import count_text
+from tcpcast.quantity.readable_units import count_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast.answer import Metric
+from tcpcast.answer.finding import Finding
+from tcpcast.answer.limit_names import LIMIT_NAMES, limit_name_with_article
 from tcpcast.captures.advice import cause_or_limit_keys, limit_of_each_direction, limit_shares_text
 from tcpcast.captures.failed_connections import (
     count_failures_with_loss,
@@ -33,9 +35,7 @@ from tcpcast.captures.subject import (
     relevant_failures,
 )
 from tcpcast.captures.table import select_rows
-from tcpcast.finding import Finding
-from tcpcast.limit_names import LIMIT_NAMES, limit_name_with_article
-from tcpcast.readable_units import count_text
+from tcpcast.quantity.readable_units import count_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

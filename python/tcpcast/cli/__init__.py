@@ -15,7 +15,6 @@ import typer
 from typer.main import get_command
 
 import tcpcast
-from tcpcast import extras, protected_inputs
 from tcpcast.cli import complete
 from tcpcast.cli.commands import COMMANDS
 from tcpcast.cli.streams import (
@@ -28,8 +27,9 @@ from tcpcast.cli.streams import (
     replace_standard_streams,
 )
 from tcpcast.cli.typer_commands import TopCommands, build_command
-from tcpcast.errors import MachineError, TcpcastError, name_of
-from tcpcast.interrupts import INTERRUPTED_EXIT_CODE, NO_ANSWER_TEXT, Interrupts
+from tcpcast.process import extras, protected_inputs
+from tcpcast.process.errors import MachineError, TcpcastError, name_of
+from tcpcast.process.interrupts import INTERRUPTED_EXIT_CODE, NO_ANSWER_TEXT, Interrupts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -167,7 +167,7 @@ def _unknown_option_message(arguments: Sequence[str], usage: typer.TyperExceptio
     instead = _FORMER_OPTIONS.get(typed, "")
     if instead.partition(" ")[0] in flags:
         return f"there is no option {typed}; use {instead}"
-    from tcpcast.path_option_definitions import PATH_OPTIONS  # noqa: PLC0415 - only for an error
+    from tcpcast.options.path_option_definitions import PATH_OPTIONS  # noqa: PLC0415 - only for an error
     from tcpcast.scenario.tcp import STACKS  # noqa: PLC0415 - slow
 
     key = _KEYS_BY_WORD.get(typed.removeprefix("--"), "")

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from tcpcast import control, readable_units, units
-from tcpcast.acceptance import Outcome
-from tcpcast.acceptance import accept as run_battery
+from tcpcast import control
 from tcpcast.cli.progress import progress_bar
 from tcpcast.cli.reports import check_report_files, typed_command_text, write_reports
-from tcpcast.errors import TcpcastError
+from tcpcast.comparison.acceptance import Outcome
+from tcpcast.comparison.acceptance import accept as run_battery
+from tcpcast.process.errors import TcpcastError
+from tcpcast.quantity import readable_units, units
 from tcpcast.report.document import (
     BLANK_LINE,
     Column,

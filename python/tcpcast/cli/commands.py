@@ -19,9 +19,9 @@ from tcpcast.cli.options import (
     SEED,
     THREADS,
 )
-from tcpcast.command_option import Argument, FormField, KeyOption, Option
-from tcpcast.home_scenario import HOME_OPTIONS
-from tcpcast.path_option_definitions import PATH_OPTIONS
+from tcpcast.options.command_option import Argument, FormField, KeyOption, Option
+from tcpcast.options.home_scenario import HOME_OPTIONS
+from tcpcast.options.path_option_definitions import PATH_OPTIONS
 
 LinkEnd = Literal["near", "far"]
 CONTEXT_OPTION = Option("context", "", "")

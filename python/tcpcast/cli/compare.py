@@ -11,9 +11,9 @@ from tcpcast.cli.options import check_one_format
 from tcpcast.cli.progress import progress_bar
 from tcpcast.cli.run import exit_code, run_engines
 from tcpcast.cli.streams import print_message
-from tcpcast.errors import OptionError, naming_options
 from tcpcast.measurements import READERS, make_line_scenario, read_line_test
-from tcpcast.protected_inputs import protect_inputs
+from tcpcast.process.errors import OptionError, naming_options
+from tcpcast.process.protected_inputs import protect_inputs
 from tcpcast.report.measured import measured_parts
 from tcpcast.report.text import print_parts
 from tcpcast.scenario import load, parse_assignments
@@ -81,7 +81,7 @@ def _compare_scenarios(  # noqa: PLR0913 - options of the command
     as_json: bool,
     as_csv: bool,
 ) -> None:
-    from tcpcast.ab_test import run_ab_test  # noqa: PLC0415 - loads the simulator
+    from tcpcast.comparison.ab_test import run_ab_test  # noqa: PLC0415 - loads the simulator
     from tcpcast.report.ab_test import ab_csv, ab_json, ab_parts, iter_ab_figures  # noqa: PLC0415
 
     changed = parse_assignments(changes or ())

@@ -7,7 +7,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from tcpcast.errors import TcpcastError, find_nearest_word
+from tcpcast.process.errors import TcpcastError, find_nearest_word
 
 FORMER_COMMANDS = {
     "completion": "for bash, use _TCPCAST_COMPLETE=source_bash tcpcast (also _zsh, _fish)",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tcpcast.cli.scenario_args import read_engine_option
-from tcpcast.home_scenario import HOME_OPTIONS, QUEUE_KEY, make_home_scenario
+from tcpcast.options.home_scenario import HOME_OPTIONS, QUEUE_KEY, make_home_scenario
 from tcpcast.scenario import parse_assignments
 
 if TYPE_CHECKING:

@@ -10,15 +10,21 @@ from xml.etree import ElementTree
 
 import typer
 
-from tcpcast import units
 from tcpcast.cli.commands import LINK
 from tcpcast.cli.streams import print_message
-from tcpcast.command_option import options_by_key
 from tcpcast.emulation.launch import run_link
 from tcpcast.engines.packet.configuration import make_configuration, to_nanoseconds
-from tcpcast.errors import MachineError, ScenarioError, TcpcastError, UnitError, naming_options
-from tcpcast.output import atomic_file, check_file_is_writable
-from tcpcast.readable_units import count_text, rate_text, time_text
+from tcpcast.options.command_option import options_by_key
+from tcpcast.process.errors import (
+    MachineError,
+    ScenarioError,
+    TcpcastError,
+    UnitError,
+    naming_options,
+)
+from tcpcast.process.output import atomic_file, check_file_is_writable
+from tcpcast.quantity import units
+from tcpcast.quantity.readable_units import count_text, rate_text, time_text
 from tcpcast.report.json import encode
 from tcpcast.scenario import Scenario, load, parse_assignments
 from tcpcast.scenario.changes import apply_changes

@@ -20,7 +20,7 @@ from tcpcast.cli.mcp_worker import interruption_reason, list_files, run_command
 from tcpcast.cli.options import read_positive_duration
 from tcpcast.cli.streams import print_message
 from tcpcast.cli.worker import TimeLimitExceeded, run_in_worker
-from tcpcast.errors import MachineError, TcpcastError
+from tcpcast.process.errors import MachineError, TcpcastError
 
 if TYPE_CHECKING:
     from mcp.server import ServerRequestContext

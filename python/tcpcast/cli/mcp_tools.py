@@ -12,9 +12,9 @@ from tcpcast.cli.mcp_worker import MAX_REQUESTED_ROWS
 from tcpcast.cli.options import CHANGES, FILE, SEED
 from tcpcast.cli.plan_options import list_plan_options
 from tcpcast.cli.scenario_args import STANDARD_INPUT
-from tcpcast.command_option import REQUIRED, Argument, Option
-from tcpcast.errors import TcpcastError
+from tcpcast.options.command_option import REQUIRED, Argument, Option
 from tcpcast.plan.questions import QUESTIONS
+from tcpcast.process.errors import TcpcastError
 from tcpcast.scenario.loading import packaged_summaries, read_packaged_text
 from tcpcast.scenario.toml import write_value
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tcpcast.cli.worker import run_words
-from tcpcast.errors import TcpcastError, Words
-from tcpcast.interrupts import INTERRUPTED_EXIT_CODE
+from tcpcast.process.errors import TcpcastError, Words
+from tcpcast.process.interrupts import INTERRUPTED_EXIT_CODE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

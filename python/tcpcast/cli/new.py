@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tcpcast import output
 from tcpcast.cli.streams import print_message
+from tcpcast.process import output
 from tcpcast.scenario import read_packaged_text
 from tcpcast.scenario.loading import packaged_summaries
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Literal
 
 from tcpcast.cli.complete import complete_engine_list, complete_scenario_key, complete_scenario_name
-from tcpcast.command_option import Argument, KeyOption, Option
-from tcpcast.errors import OptionError, TcpcastError, UnitError
-from tcpcast.units import parse_duration
+from tcpcast.options.command_option import Argument, KeyOption, Option
+from tcpcast.process.errors import OptionError, TcpcastError, UnitError
+from tcpcast.quantity.units import parse_duration
 
 FILE = Argument(
     "file",

@@ -13,18 +13,18 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tcpcast import output
 from tcpcast.cli.commands import CAPTURES, COMMANDS
 from tcpcast.cli.options import FILE
 from tcpcast.cli.plan_options import list_plan_options
 from tcpcast.cli.streams import Message
 from tcpcast.cli.worker import Result, file_name, run_words
-from tcpcast.command_option import REQUIRED, Argument
-from tcpcast.errors import TcpcastError, Words, naming_options, speaking, with_names
-from tcpcast.path_option_definitions import OPTIONS_BY_KEY, PATH_OPTIONS
-from tcpcast.path_scenario import list_formulas, make_path_scenario
+from tcpcast.options.command_option import REQUIRED, Argument
+from tcpcast.options.path_option_definitions import OPTIONS_BY_KEY, PATH_OPTIONS
+from tcpcast.options.path_scenario import list_formulas, make_path_scenario
 from tcpcast.plan.questions import QUESTIONS
-from tcpcast.ranges import Quantity, expand_range
+from tcpcast.process import output
+from tcpcast.process.errors import TcpcastError, Words, naming_options, speaking, with_names
+from tcpcast.quantity.ranges import Quantity, expand_range
 from tcpcast.report.document import Paragraph
 from tcpcast.report.html import html_page
 from tcpcast.scenario import parse_assignments
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
-    from tcpcast.command_option import Option
+    from tcpcast.options.command_option import Option
     from tcpcast.scenario import Scenario
 
 SLIDER_STEPS = 61

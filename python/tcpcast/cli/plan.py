@@ -15,8 +15,10 @@ from tcpcast.cli.group import Commands
 from tcpcast.cli.plan_options import COMMON, list_plan_options, read_target, select_given
 from tcpcast.cli.streams import ignore_broken_pipe, print_message
 from tcpcast.cli.typer_commands import set_signature
-from tcpcast.command_option import changes_with_options
-from tcpcast.errors import (
+from tcpcast.options.command_option import changes_with_options
+from tcpcast.options.path_option_definitions import OPTIONS_BY_KEY, PATH_OPTIONS
+from tcpcast.plan.questions import QUESTIONS
+from tcpcast.process.errors import (
     InputError,
     OptionError,
     ScenarioError,
@@ -24,8 +26,6 @@ from tcpcast.errors import (
     naming_options,
     with_names,
 )
-from tcpcast.path_option_definitions import OPTIONS_BY_KEY, PATH_OPTIONS
-from tcpcast.plan.questions import QUESTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -80,8 +80,8 @@ def _make_path_scenario(
     question: Question, given: Mapping[str, Any], changes: Mapping[str, Any]
 ) -> Scenario:
     """Return the scenario of the path that the options describe."""
-    from tcpcast.path_scenario import make_path_scenario
-    from tcpcast.ranges import is_range
+    from tcpcast.options.path_scenario import make_path_scenario
+    from tcpcast.quantity.ranges import is_range
 
     for row in question.required_path_options:
         if row.name not in given:
@@ -183,7 +183,7 @@ def _write_reports(
 ) -> None:
     """Write the requested figure and reports, and print their names."""
     from tcpcast.cli.reports import typed_command_text, write_reports
-    from tcpcast.output import save_figure
+    from tcpcast.process.output import save_figure
 
     options = context.params
     if figure is not None:

@@ -15,10 +15,10 @@ from tcpcast.cli.options import (
     SEED,
     THREADS,
 )
-from tcpcast.command_option import Option
-from tcpcast.errors import DomainError, OptionError, UnitError, name_of
+from tcpcast.options.command_option import Option
 from tcpcast.plan.questions import argument_name
-from tcpcast.units import parse_duration, parse_rate, parse_ratio
+from tcpcast.process.errors import DomainError, OptionError, UnitError, name_of
+from tcpcast.quantity.units import parse_duration, parse_rate, parse_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

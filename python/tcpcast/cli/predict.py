@@ -8,9 +8,9 @@ from tcpcast.cli.reports import typed_command_text
 from tcpcast.cli.run import answer_scenario
 from tcpcast.cli.scenario_args import read_engine_option
 from tcpcast.cli.streams import print_message
-from tcpcast.errors import OptionError, naming_options
-from tcpcast.path_option_definitions import OPTIONS_BY_KEY, PATH_OPTIONS
-from tcpcast.path_scenario import ask_path
+from tcpcast.options.path_option_definitions import OPTIONS_BY_KEY, PATH_OPTIONS
+from tcpcast.options.path_scenario import ask_path
+from tcpcast.process.errors import OptionError, naming_options
 from tcpcast.scenario import parse_assignments
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from tcpcast.sanitize import escape_control_characters
+from tcpcast.process.sanitize import escape_control_characters
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from tcpcast.cli.options import check_one_format
-from tcpcast.errors import TcpcastError
+from tcpcast.process.errors import TcpcastError
 from tcpcast.report.sweep import rows_csv, rows_json, sweep_rows_parts
 from tcpcast.report.text import print_parts
 from tcpcast.sweeps.database import read_sweep

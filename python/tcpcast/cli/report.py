@@ -28,10 +28,10 @@ from tcpcast.cli.run import exit_code, run_engines
 from tcpcast.cli.scenario_args import read_engine_option, read_scenario
 from tcpcast.cli.sweep import exit_code as sweep_exit_code
 from tcpcast.cli.trace import REPORT_POINTS, read_capture
-from tcpcast.compare import compare_all
-from tcpcast.errors import TcpcastError
-from tcpcast.interrupts import INTERRUPTED_EXIT_CODE
-from tcpcast.protected_inputs import protect_inputs
+from tcpcast.comparison.compare import compare_all
+from tcpcast.process.errors import TcpcastError
+from tcpcast.process.interrupts import INTERRUPTED_EXIT_CODE
+from tcpcast.process.protected_inputs import protect_inputs
 from tcpcast.report.load_answers import is_saved_answers_file, read_saved_answers
 from tcpcast.report.sweep_report import sweep_document
 from tcpcast.sweeps.database import contains_sweep, read_sweep

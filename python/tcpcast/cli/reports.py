@@ -6,10 +6,10 @@ import shlex
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from tcpcast import output
 from tcpcast.cli.streams import print_message
-from tcpcast.errors import TcpcastError
-from tcpcast.extras import import_matplotlib
+from tcpcast.process import output
+from tcpcast.process.errors import TcpcastError
+from tcpcast.process.extras import import_matplotlib
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from tcpcast.answer import Answer
     from tcpcast.captures import Capture
-    from tcpcast.compare import ComparedAnswers
+    from tcpcast.comparison.compare import ComparedAnswers
     from tcpcast.report.document import Document
     from tcpcast.scenario import Scenario
 

@@ -16,7 +16,7 @@ from tcpcast.cli.reports import (
     write_reports,
 )
 from tcpcast.cli.streams import print_message
-from tcpcast.errors import MachineError, TcpcastError
+from tcpcast.process.errors import MachineError, TcpcastError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

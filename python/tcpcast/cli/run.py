@@ -19,9 +19,9 @@ from tcpcast.cli.reports import (
 )
 from tcpcast.cli.scenario_args import read_engine_option, read_scenario
 from tcpcast.cli.streams import ignore_broken_pipe, print_message
-from tcpcast.compare import compare_all
-from tcpcast.errors import NotApplicable, TcpcastError
-from tcpcast.output import check_file_is_writable, write_text
+from tcpcast.comparison.compare import compare_all
+from tcpcast.process.errors import NotApplicable, TcpcastError
+from tcpcast.process.output import check_file_is_writable, write_text
 from tcpcast.report import qlog
 from tcpcast.report.run import run_parts
 from tcpcast.report.summary import caveats_of_scenario_and_answers
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from tcpcast.answer import Answer
-    from tcpcast.compare import ComparedAnswers
+    from tcpcast.comparison.compare import ComparedAnswers
     from tcpcast.report.answers import Answers
     from tcpcast.scenario import Scenario
 

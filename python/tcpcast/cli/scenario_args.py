@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tcpcast.errors import OptionError, ScenarioError
+from tcpcast.process.errors import OptionError, ScenarioError
 from tcpcast.scenario import load, parse_assignments
 from tcpcast.scenario.loading import MAX_FILE_BYTES, parse_scenario
 

@@ -2,7 +2,7 @@
 
 :func:`replace_standard_streams` replaces both streams while a command runs. The replacements escape
 control characters in all texts, so that no name or value can control the terminal: see
-:mod:`tcpcast.sanitize`. Texts with colours are written to the underlying stream ``styled``.
+:mod:`tcpcast.process.sanitize`. Texts with colours are written to the underlying stream ``styled``.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple, TextIO, cast
 
-from tcpcast.sanitize import escape_control_characters
+from tcpcast.process.sanitize import escape_control_characters
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tcpcast.errors import TcpcastError
+    from tcpcast.process.errors import TcpcastError
 
 
 class ErrorRecordingStream:

@@ -23,8 +23,9 @@ from tcpcast.cli.reports import (
 )
 from tcpcast.cli.scenario_args import read_engine_option, read_scenario
 from tcpcast.cli.streams import print_message
-from tcpcast.errors import TcpcastError
-from tcpcast.interrupts import INTERRUPTED_EXIT_CODE
+from tcpcast.process.errors import TcpcastError
+from tcpcast.process.interrupts import INTERRUPTED_EXIT_CODE
+from tcpcast.quantity.units import quote
 from tcpcast.report.document import Paragraph
 from tcpcast.report.json import encode
 from tcpcast.report.sweep import (
@@ -37,7 +38,6 @@ from tcpcast.report.sweep import (
 from tcpcast.report.text import print_parts
 from tcpcast.scenario import Sweep, parse_assignments
 from tcpcast.sweeps.prepared import prepare_sweep
-from tcpcast.units import quote
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Mapping, Sequence

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from tcpcast import output
 from tcpcast.captures import trace as read
 from tcpcast.captures.arrow_tables import to_arrow_table
 from tcpcast.captures.capture_tables import TABLE_NAMES, restrict_to_directions, tables_by_name
@@ -22,10 +21,11 @@ from tcpcast.cli.reports import (
     write_reports_on_captures,
 )
 from tcpcast.cli.streams import ignore_broken_pipe, print_message
-from tcpcast.errors import CaptureError, MachineError, TcpcastError, find_nearest_word
-from tcpcast.interrupts import INTERRUPTED_EXIT_CODE
-from tcpcast.output import PARQUET_KIND
-from tcpcast.protected_inputs import protect_inputs
+from tcpcast.process import output
+from tcpcast.process.errors import CaptureError, MachineError, TcpcastError, find_nearest_word
+from tcpcast.process.interrupts import INTERRUPTED_EXIT_CODE
+from tcpcast.process.output import PARQUET_KIND
+from tcpcast.process.protected_inputs import protect_inputs
 from tcpcast.report.document import BLANK_LINE
 from tcpcast.report.text import print_parts
 from tcpcast.report.trace import capture_parts, csv_lines, json_lines

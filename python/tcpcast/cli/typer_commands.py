@@ -14,13 +14,13 @@ from typer.main import get_group
 from tcpcast.cli.commands import COMMANDS, CONTEXT_OPTION
 from tcpcast.cli.complete import complete_stack
 from tcpcast.cli.group import Commands
-from tcpcast.command_option import Argument, changes_with_options
+from tcpcast.options.command_option import Argument, changes_with_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from tcpcast.cli.commands import Command
-    from tcpcast.command_option import Option
+    from tcpcast.options.command_option import Option
 
 
 class TopCommands(Commands):

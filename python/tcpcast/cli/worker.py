@@ -19,9 +19,9 @@ from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tcpcast import protected_inputs
 from tcpcast.cli import progress, reports, streams
-from tcpcast.errors import TcpcastError, WorkerDied, speaking
+from tcpcast.process import protected_inputs
+from tcpcast.process.errors import TcpcastError, WorkerDied, speaking
 
 if sys.platform != "win32":
     import resource
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from tcpcast.cli.streams import Message
-    from tcpcast.errors import Words
+    from tcpcast.process.errors import Words
     from tcpcast.report.document import Document
 
 GRACE_S = 10.0

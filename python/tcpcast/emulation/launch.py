@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from tcpcast.emulation.link_outcome import LinkOutcome
-from tcpcast.errors import MachineError, WorkerDied
+from tcpcast.process.errors import MachineError, WorkerDied
 
 _PROCESS_MODULE = "tcpcast.emulation.link_process"
 _PROGRAM_SIGNALS = [

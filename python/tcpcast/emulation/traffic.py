@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tcpcast.emulation.launch import start_link
-from tcpcast.errors import MachineError, WorkerDied
+from tcpcast.process.errors import MachineError, WorkerDied
 
 FLOW_COUNTERS = (
     *("arrived", "queue_drops", "random_drops", "passed", "waited_ns", "marked"),

@@ -21,7 +21,7 @@ from tcpcast.engines.registry import (
     EngineEntry,
     Formula,
 )
-from tcpcast.errors import (
+from tcpcast.process.errors import (
     MachineError,
     NotApplicable,
     Suggestion,
@@ -29,7 +29,7 @@ from tcpcast.errors import (
     UnknownEngine,
     find_nearest_word,
 )
-from tcpcast.interrupts import raise_dropped_interrupt
+from tcpcast.process.interrupts import raise_dropped_interrupt
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

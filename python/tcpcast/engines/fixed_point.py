@@ -20,6 +20,7 @@ import numpy as np
 import tcpcast
 from tcpcast import _native, statistics
 from tcpcast.answer import UNITS, Answer, Status
+from tcpcast.answer.metrics import METRICS
 from tcpcast.engines.packet import WallTimeLimit, metric_estimates, tables
 from tcpcast.engines.packet.configuration import (
     packet_tcp_config,
@@ -41,9 +42,8 @@ from tcpcast.engines.packet.queue_config import buffer_capacity, discipline_conf
 from tcpcast.engines.packet.size_moments import mean_drawn_size_pkts
 from tcpcast.engines.registry import changes_to_set_stack
 from tcpcast.engines.table_columns import estimate_part_column, rows_to_table
-from tcpcast.errors import NotApplicable, Suggestion
-from tcpcast.metrics import METRICS
 from tcpcast.models.local_loop import open_loop_load
+from tcpcast.process.errors import NotApplicable, Suggestion
 from tcpcast.scenario import FixedPoint
 from tcpcast.scenario.cross_checks import find_stream_hop
 from tcpcast.scenario.tcp_rules import MAX_PLUS

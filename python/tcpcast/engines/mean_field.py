@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tcpcast.answer.metrics import METRICS
 from tcpcast.engines.packet import simulate_with_configuration
 from tcpcast.engines.packet.configuration import extra_byte_ns, make_configuration
 from tcpcast.engines.packet.memory import check_memory
 from tcpcast.engines.packet.network_scale import NetworkScale
 from tcpcast.engines.registry import changes_to_set_stack
-from tcpcast.errors import NotApplicable, Suggestion
-from tcpcast.metrics import METRICS
-from tcpcast.readable_units import time_text
+from tcpcast.process.errors import NotApplicable, Suggestion
+from tcpcast.quantity.readable_units import time_text
 from tcpcast.scenario.aqm import ManagedQueue
 from tcpcast.scenario.cross_checks import find_stream_hop, get_stream_hops
 from tcpcast.scenario.mean_field import MeanField

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from numbers import Integral
 from typing import TYPE_CHECKING
 
-from tcpcast.errors import DomainError
+from tcpcast.process.errors import DomainError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from tcpcast.answer import Answer
 from tcpcast.engines.registry import PLUGINS_FAMILY, EngineEntry
-from tcpcast.errors import DomainError, MachineError, TcpcastError
+from tcpcast.process.errors import DomainError, MachineError, TcpcastError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

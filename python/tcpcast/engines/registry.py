@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tcpcast.answer import Note, texts_to_notes
-from tcpcast.errors import DomainError, NotApplicable, Suggestion, name_of
-from tcpcast.units import format_rate
+from tcpcast.process.errors import DomainError, NotApplicable, Suggestion, name_of
+from tcpcast.quantity.units import format_rate
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -21,7 +21,7 @@ from tcpcast.engines.registry import (
     path_or_control_refusal,
     presets_covered_by_reno_model,
 )
-from tcpcast.errors import assignment_of
+from tcpcast.process.errors import assignment_of
 from tcpcast.scenario.classic_tcp import TAHOE
 from tcpcast.scenario.modern_stacks import MODERN_STACKS
 from tcpcast.scenario.modern_tcp import get_congestion_control, is_modern

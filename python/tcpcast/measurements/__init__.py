@@ -6,14 +6,14 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tcpcast import units
 from tcpcast.captures.iperf3_log import read_iperf3
-from tcpcast.errors import CaptureError, OptionError, UnitError
-from tcpcast.json_file import read_content
 from tcpcast.measurements.crusader_file import read_crusader
 from tcpcast.measurements.flent_file import read_flent
 from tcpcast.measurements.line_test import DOWN, LINKS, STACKS, UP, FlowGroup, LineTest
 from tcpcast.measurements.traffic_shaping import LINK_RATE
+from tcpcast.process.errors import CaptureError, OptionError, UnitError
+from tcpcast.process.json_file import read_content
+from tcpcast.quantity import units
 from tcpcast.scenario import Scenario
 
 if TYPE_CHECKING:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from tcpcast.errors import CaptureError
-from tcpcast.json_file import number, read_content, read_json, rows, table, text
 from tcpcast.measurements.line_test import DOWN, UP, FlowGroup, LineTest
+from tcpcast.process.errors import CaptureError
+from tcpcast.process.json_file import number, read_content, read_json, rows, table, text
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,8 +7,6 @@ import re
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from tcpcast.errors import CaptureError
-from tcpcast.json_file import number, read_json, rows, table, text
 from tcpcast.measurements.line_test import (
     DOWN,
     STACKS,
@@ -19,6 +17,8 @@ from tcpcast.measurements.line_test import (
     group_of_series,
 )
 from tcpcast.measurements.traffic_shaping import Qdisc, parse_qdiscs, shaped_link
+from tcpcast.process.errors import CaptureError
+from tcpcast.process.json_file import number, read_json, rows, table, text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast import units
 from tcpcast.answer import Answer, Metric
+from tcpcast.quantity import units
 from tcpcast.scenario.modern_stacks import rules_of
 
 if TYPE_CHECKING:

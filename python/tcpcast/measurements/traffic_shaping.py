@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tcpcast import units
-from tcpcast.errors import ScenarioError, UnitError
+from tcpcast.process.errors import ScenarioError, UnitError
+from tcpcast.quantity import units
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

@@ -27,13 +27,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tcpcast.array_types import Floats
-from tcpcast.errors import DomainError
 from tcpcast.models.domain import (
     broadcast_arrays,
     to_checked_arrays,
     to_ratio_array,
     to_window_array,
 )
+from tcpcast.process.errors import DomainError
 
 PROBE_GAIN = 1.25
 """Factor by which BBR exceeds its bandwidth estimate to probe for more."""

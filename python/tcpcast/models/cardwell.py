@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tcpcast.array_types import Floats
-from tcpcast.errors import DomainError
 from tcpcast.models.domain import broadcast_arrays, require_not_negative, to_checked_arrays
 from tcpcast.models.pftk import throughput, timeout_probability, timeout_sequence_s
+from tcpcast.process.errors import DomainError
 
 SYN_TIMEOUT_S = 3.0
 """T_s when the paper was written (RFC 1122); RFC 6298 (2.1) has 1 s."""

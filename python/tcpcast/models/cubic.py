@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tcpcast.array_types import Floats
-from tcpcast.errors import DomainError
 from tcpcast.models.domain import broadcast_arrays, to_checked_arrays, to_positive_array
+from tcpcast.process.errors import DomainError
 
 CUBIC_C = 0.4
 """C of RFC 9438 (section 5.1), packets/s^3."""

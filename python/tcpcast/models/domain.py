@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tcpcast.array_types import Floats
-from tcpcast.errors import DomainError
+from tcpcast.process.errors import DomainError
 
 LOSS_RATIO = "loss_ratio"
 T0_RTTS = "t0_rtts"

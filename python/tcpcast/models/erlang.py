@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tcpcast.errors import DomainError
+from tcpcast.process.errors import DomainError
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

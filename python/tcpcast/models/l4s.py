@@ -23,8 +23,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tcpcast.array_types import Floats
-from tcpcast.errors import DomainError
 from tcpcast.models.domain import to_checked_arrays, to_positive_array
+from tcpcast.process.errors import DomainError
 
 PRAGUE_TARGET_RTT_S = 0.025
 """RTT that Prague emulates if its own is shorter (``prague_rtt_target``)."""

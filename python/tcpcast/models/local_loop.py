@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tcpcast.array_types import Floats
-from tcpcast.errors import DomainError
 from tcpcast.models.domain import to_checked_arrays, to_positive_array, to_ratio_array
+from tcpcast.process.errors import DomainError
 
 
 def mean_user_rate_pps(

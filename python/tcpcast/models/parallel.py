@@ -30,10 +30,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tcpcast.array_types import Floats
-from tcpcast.errors import DomainError
 from tcpcast.models.bisection import bisect_largest_loss_ratio
 from tcpcast.models.domain import broadcast_arrays, to_checked_arrays, to_count_array
 from tcpcast.models.pftk import throughput, timeout_sequence_s
+from tcpcast.process.errors import DomainError
 
 __all__ = [
     "MAX_FLOWS",

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tcpcast.intervals import student_quantile
+from tcpcast.statistics.intervals import student_quantile
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

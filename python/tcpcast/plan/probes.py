@@ -8,11 +8,11 @@ import time
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from tcpcast import units
 from tcpcast.answer import Metric
 from tcpcast.engines import RunOptions, answer
 from tcpcast.engines.formula.collect_inputs import loss_limited_pps
-from tcpcast.errors import NotApplicable, name_of
+from tcpcast.process.errors import NotApplicable, name_of
+from tcpcast.quantity import units
 from tcpcast.scenario.modern_tcp import RATE_BASED
 from tcpcast.scenario.traffic import OnOff, Transfers
 

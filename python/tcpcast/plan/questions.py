@@ -9,9 +9,9 @@ import math
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from tcpcast.command_option import KeyOption, Option
-from tcpcast.errors import DomainError
-from tcpcast.path_option_definitions import PATH_OPTIONS
+from tcpcast.options.command_option import KeyOption, Option
+from tcpcast.options.path_option_definitions import PATH_OPTIONS
+from tcpcast.process.errors import DomainError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from tcpcast.answer import UNITS, Metric, columns_as_json, finite_or_none
-from tcpcast.extras import TabularResult
-from tcpcast.finding import Finding
-from tcpcast.interrupts import INTERRUPTED_EXIT_CODE
+from tcpcast.answer.finding import Finding
+from tcpcast.process.extras import TabularResult
+from tcpcast.process.interrupts import INTERRUPTED_EXIT_CODE
 
 if TYPE_CHECKING:
     from types import ModuleType

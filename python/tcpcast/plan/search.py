@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tcpcast.answer import Metric
-from tcpcast.errors import NotApplicable
 from tcpcast.plan.monotone_fit import (
     MIN_LINE_POINTS,
     MeasuredPoint,
@@ -21,6 +20,7 @@ from tcpcast.plan.monotone_fit import (
     fit_target_crossing,
     stated_log_error,
 )
+from tcpcast.process.errors import NotApplicable
 
 if TYPE_CHECKING:
     from tcpcast.plan.probes import Probes

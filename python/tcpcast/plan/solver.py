@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast import units
 from tcpcast.answer import Metric, Note
-from tcpcast.compare import time_per_file_metric
+from tcpcast.comparison.compare import time_per_file_metric
 from tcpcast.engines import REGISTRY, check_engine_names
 from tcpcast.engines.formula.path_requirements import (
     bytes_text,
@@ -19,13 +18,14 @@ from tcpcast.engines.formula.path_requirements import (
     path_requirement_texts,
 )
 from tcpcast.engines.registry import Formula, check_packet_sizes_are_equal
-from tcpcast.errors import DomainError, NotApplicable, assignment_of, name_of
 from tcpcast.plan.probes import Probes, SimulationStopped
 from tcpcast.plan.questions import FILE_GOODPUT, QUESTIONS, TIME_PER_FILE, argument_name
 from tcpcast.plan.result import Plan
 from tcpcast.plan.search import SearchGoal, find_bracket, search_from_start
 from tcpcast.plan.varied import bdp_pkts, vary
-from tcpcast.readable_units import rate_text, time_text
+from tcpcast.process.errors import DomainError, NotApplicable, assignment_of, name_of
+from tcpcast.quantity import units
+from tcpcast.quantity.readable_units import rate_text, time_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from tcpcast import units
-from tcpcast.errors import NotApplicable, OptionError, ScenarioError, name_of
+from tcpcast.process.errors import NotApplicable, OptionError, ScenarioError, name_of
+from tcpcast.quantity import units
 from tcpcast.scenario.rate import TokenBucket
 from tcpcast.scenario.traffic import MAX_SOURCES
 

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.ab_test import MEANS, find_verdict
 from tcpcast.answer import finite_or_none
-from tcpcast.finding import Finding
-from tcpcast.metrics import METRICS, PERCENTILES
-from tcpcast.readable_units import count_text
+from tcpcast.answer.finding import Finding
+from tcpcast.answer.metrics import METRICS, PERCENTILES
+from tcpcast.comparison.ab_test import MEANS, find_verdict
+from tcpcast.quantity.readable_units import count_text
 from tcpcast.report.chart import Axis, Chart, Panel, Series, percent_tick, scenario_subtitle
 from tcpcast.report.document import BLANK_LINE, Column, Paragraph, Table
 from tcpcast.report.json import encode
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
-    from tcpcast.ab_test import ABTest, PairedMetric
     from tcpcast.answer import Metric
+    from tcpcast.comparison.ab_test import ABTest, PairedMetric
     from tcpcast.report.document import Part
 
 Names = tuple[str, str]

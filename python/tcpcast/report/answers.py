@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 
 from tcpcast.answer import Answer
-from tcpcast.compare import compare_all
-from tcpcast.errors import UnknownEngine
-from tcpcast.extras import import_dataframe_package
+from tcpcast.comparison.compare import compare_all
+from tcpcast.process.errors import UnknownEngine
+from tcpcast.process.extras import import_dataframe_package
 from tcpcast.report.html import html_elements
 from tcpcast.report.metric_rows import COLUMN_NAMES, answer_rows
 from tcpcast.report.run import run_parts

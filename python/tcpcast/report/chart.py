@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from tcpcast.extras import import_matplotlib
+from tcpcast.process.extras import import_matplotlib
+from tcpcast.quantity.units import digits
 from tcpcast.report.palette import OBSERVED, REFERENCE
 from tcpcast.report.quantity import amount_text
 from tcpcast.report.summary import describe_scenario
-from tcpcast.units import digits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast.captures.table import select_rows
-from tcpcast.compare import is_observed, main_metric, mean_time_metrics, packets_text
-from tcpcast.readable_units import count_text
+from tcpcast.comparison.compare import is_observed, main_metric, mean_time_metrics, packets_text
+from tcpcast.quantity.readable_units import count_text
 from tcpcast.report.chart import (
     FIGURE_SIZE_IN,
     MAX_LEGEND_ENTRIES,

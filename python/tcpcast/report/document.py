@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tcpcast.compare import Comparison
+    from tcpcast.comparison.compare import Comparison
 
 Role = Literal["", "heading", "aside", "warning"]
 

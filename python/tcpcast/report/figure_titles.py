@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tcpcast.answer import Metric
-from tcpcast.compare import answer_kind, compare_all, order_by_trust
-from tcpcast.finding import Finding
+from tcpcast.answer.finding import Finding
+from tcpcast.comparison.compare import answer_kind, compare_all, order_by_trust
+from tcpcast.comparison.verdict import main_findings
 from tcpcast.report.side_by_side import KIND_LABELS
 from tcpcast.report.verdict import verdict_text
-from tcpcast.verdict import main_findings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 
 import numpy as np
 
-from tcpcast import output
-from tcpcast.extras import import_matplotlib
-from tcpcast.output import save_figure
+from tcpcast.process import output
+from tcpcast.process.extras import import_matplotlib
+from tcpcast.process.output import save_figure
 from tcpcast.report import distribution_figures, document, time_figures
 from tcpcast.report.chart import LABEL_POINTS, MAX_NARROW_WIDTH_IN, Axis, one_panel_chart
 from tcpcast.report.distribution_figures import completion_chart

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tcpcast.captures.verdict import captures_findings
+from tcpcast.comparison.verdict import run_findings
 from tcpcast.report.document import (
     Code,
     Column,
@@ -29,14 +30,13 @@ from tcpcast.report.trace import capture_parts
 from tcpcast.report.trace_models import capture_model_parts
 from tcpcast.report.trace_verdict import captures_verdict_parts
 from tcpcast.report.verdict import verdict_text
-from tcpcast.verdict import run_findings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from tcpcast.array_types import Table as Groups
     from tcpcast.captures import Capture
-    from tcpcast.compare import ComparedAnswers
+    from tcpcast.comparison.compare import ComparedAnswers
     from tcpcast.report.document import Part
     from tcpcast.scenario import Scenario
 

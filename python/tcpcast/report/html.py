@@ -7,6 +7,7 @@ from html import escape
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
+from tcpcast.process.sanitize import escape_control_characters
 from tcpcast.report.document import (
     ARROW,
     Code,
@@ -25,7 +26,6 @@ from tcpcast.report.side_by_side import (
     row_name,
     value_or_mark_text,
 )
-from tcpcast.sanitize import escape_control_characters
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from tcpcast.answer.metrics import sort_metrics
+from tcpcast.comparison.verdict import run_findings
 from tcpcast.engines.stack_support import find_omitted_formulas
-from tcpcast.metrics import sort_metrics
 from tcpcast.report.path_advice import path_sizing
 from tcpcast.report.verdict import verdict_text
-from tcpcast.verdict import run_findings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from tcpcast.compare import ComparedAnswers
+    from tcpcast.comparison.compare import ComparedAnswers
     from tcpcast.scenario import Scenario
 
 
@@ -25,7 +25,8 @@ def answers_document(
 
     ``sizing`` has the values that fill the link of a single path, and the time for
     ``amount_bytes``. ``left_out`` lists formulas that do not support the stack, if any. Metrics are
-    in the order of :data:`tcpcast.metrics.METRICS`, tables and provenance in alphabetical order.
+    in the order of :data:`tcpcast.answer.metrics.METRICS`, tables and provenance in alphabetical
+    order.
     The same scenario and seed give the same document, except for ``wall_s``.
     """
     findings = run_findings(compared, scenario)

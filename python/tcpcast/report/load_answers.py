@@ -21,7 +21,7 @@ from tcpcast.answer import (
 from tcpcast.captures.log_formats import HEAD_BYTES, log_program
 from tcpcast.engines import REGISTRY
 from tcpcast.engines.registry import MEASUREMENT_FAMILY, Formula
-from tcpcast.errors import ScenarioError, Suggestion, TcpcastError
+from tcpcast.process.errors import ScenarioError, Suggestion, TcpcastError
 from tcpcast.report.answers import Answers
 from tcpcast.scenario import Scenario
 from tcpcast.scenario.loading import page_advice

@@ -5,20 +5,20 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from tcpcast.metric_definition import ANY_TRAFFIC
-from tcpcast.metrics import METRICS
+from tcpcast.answer.metric_definition import ANY_TRAFFIC
+from tcpcast.answer.metrics import METRICS
+from tcpcast.quantity.units import digits
 from tcpcast.report.document import Column, Table
 from tcpcast.report.quantity import ABSENT_MARK, scale_for_unit
 from tcpcast.report.times_by_losses import evenly_spaced_indices
 from tcpcast.scenario.classes import has_too_different_file_sizes
 from tcpcast.scenario.file_sizes import size_text
-from tcpcast.units import digits
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from tcpcast.answer import Answer
-    from tcpcast.compare import Comparison
+    from tcpcast.comparison.compare import Comparison
     from tcpcast.scenario import Scenario
 
 PERCENTILES = ("p50", "p95", "p99")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from tcpcast.process.sanitize import escape_control_characters
 from tcpcast.report.document import (
     Code,
     Figure,
@@ -15,7 +16,6 @@ from tcpcast.report.document import (
     Table,
 )
 from tcpcast.report.side_by_side import side_by_side_columns
-from tcpcast.sanitize import escape_control_characters
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

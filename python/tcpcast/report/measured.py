@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tcpcast.compare import compare_by_class
+from tcpcast.comparison.compare import compare_by_class
 from tcpcast.report.document import BLANK_LINE, Paragraph, SideBySide
 from tcpcast.report.quantity import metric_label
 from tcpcast.report.summary import caveats_of_scenario_and_answers, describe_scenario
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tcpcast.answer import Answer
-    from tcpcast.compare import Comparison
+    from tcpcast.comparison.compare import Comparison
     from tcpcast.report.document import Part
     from tcpcast.scenario import Scenario
 

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, NamedTuple
 
 from tcpcast.answer import unit_of_metric
-from tcpcast.compare import class_metrics, link_metrics
+from tcpcast.comparison.compare import class_metrics, link_metrics
 from tcpcast.report import csv
 
 if TYPE_CHECKING:

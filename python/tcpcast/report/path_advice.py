@@ -16,7 +16,7 @@ from tcpcast.engines.formula.path_requirements import (
 )
 
 if TYPE_CHECKING:
-    from tcpcast.compare import ComparedAnswers
+    from tcpcast.comparison.compare import ComparedAnswers
     from tcpcast.engines.formula.path_requirements import PathRequirements
     from tcpcast.scenario import Scenario
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast.answer import Metric, warning_severity
+from tcpcast.quantity.units import digits
 from tcpcast.report.document import (
     BLANK_LINE,
     Code,
@@ -29,7 +30,6 @@ from tcpcast.report.quantity import (
 )
 from tcpcast.report.summary import MAX_WARNINGS, describe_scenario
 from tcpcast.report.verdict import verdict_text
-from tcpcast.units import digits
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.errors import TcpcastError
+from tcpcast.process.errors import TcpcastError
 from tcpcast.report.json import encode
 
 if TYPE_CHECKING:

@@ -6,16 +6,16 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tcpcast import readable_units, units
 from tcpcast.answer import unit_of_metric
-from tcpcast.compare import is_percentage
-from tcpcast.metrics import METRICS
+from tcpcast.answer.metrics import METRICS
+from tcpcast.comparison.compare import is_percentage
+from tcpcast.quantity import readable_units, units
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from tcpcast.answer import Metric
-    from tcpcast.compare import ComparisonRow, Difference
+    from tcpcast.comparison.compare import ComparisonRow, Difference
 
 MIN_FIXED_POINT = 1e-4
 """Values below this limit are shown with an exponent."""

@@ -6,15 +6,16 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from tcpcast import units
 from tcpcast.answer import warning_severity
-from tcpcast.compare import is_observed, packets_text
+from tcpcast.comparison.compare import is_observed, packets_text
+from tcpcast.comparison.verdict import run_findings
 from tcpcast.engines.stack_support import (
     find_omitted_formulas,
     find_unsupported_stack,
     omitted_formulas_text,
 )
-from tcpcast.readable_units import count_text
+from tcpcast.quantity import units
+from tcpcast.quantity.readable_units import count_text
 from tcpcast.report.document import BLANK_LINE, Column, Paragraph, SideBySide, Table
 from tcpcast.report.main_metrics import has_missing_percentile, percentile_table, select_main_rows
 from tcpcast.report.path_advice import path_advice
@@ -31,13 +32,12 @@ from tcpcast.report.times_by_losses import evenly_spaced_indices, losses_tables
 from tcpcast.report.verdict import verdict_text
 from tcpcast.scenario.classes import has_too_different_file_sizes
 from tcpcast.scenario.file_sizes import size_text, typed_byte_sizes
-from tcpcast.verdict import run_findings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from tcpcast.answer import Answer, Metric, Note
-    from tcpcast.compare import ComparedAnswers, Comparison
+    from tcpcast.comparison.compare import ComparedAnswers, Comparison
     from tcpcast.report.document import Part
     from tcpcast.scenario import Scenario
 

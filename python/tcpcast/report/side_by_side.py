@@ -17,7 +17,7 @@ from tcpcast.report.quantity import (
 
 if TYPE_CHECKING:
     from tcpcast.answer import Metric
-    from tcpcast.compare import Comparison, ComparisonRow
+    from tcpcast.comparison.compare import Comparison, ComparisonRow
     from tcpcast.report.quantity import Scale
 
 KIND_LABELS = {"formula": "formula", "simulation": "simulated", "measurement": "measured"}

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tcpcast import units
 from tcpcast.answer import Note, texts_to_notes
-from tcpcast.compare import packets_text
-from tcpcast.readable_units import count_text
+from tcpcast.comparison.compare import packets_text
+from tcpcast.quantity import units
+from tcpcast.quantity.readable_units import count_text
 from tcpcast.report.quantity import amount_text, three_digit_text
 from tcpcast.scenario.cross_checks import find_stream_hop, get_stream_hops
 from tcpcast.scenario.file_sizes import exact_size_text, transfer_size_text

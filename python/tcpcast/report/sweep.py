@@ -6,10 +6,17 @@ import json
 import math
 from typing import TYPE_CHECKING, Any
 
-from tcpcast.compare import LINK_PREFIX
-from tcpcast.finding import Finding
-from tcpcast.latency_under_load import bufferbloat_grade
-from tcpcast.metrics import HEADLINE_METRICS, METRICS
+from tcpcast.answer.finding import Finding
+from tcpcast.answer.metrics import HEADLINE_METRICS, METRICS
+from tcpcast.comparison.compare import LINK_PREFIX
+from tcpcast.comparison.verdict import (
+    MAX_NAMED,
+    SWEEP_COLUMNS,
+    WAITING_METRICS,
+    main_metric_of_sweep,
+    sweep_findings,
+)
+from tcpcast.quantity.units import digits
 from tcpcast.report import csv
 from tcpcast.report.document import BLANK_LINE, Column, Paragraph, Table
 from tcpcast.report.quantity import (
@@ -21,15 +28,8 @@ from tcpcast.report.quantity import (
     scale_for_unit,
 )
 from tcpcast.report.verdict import verdict_text
+from tcpcast.statistics.latency_under_load import bufferbloat_grade
 from tcpcast.sweeps.table import WARNING_SUFFIX, group_class_columns, is_metric_column
-from tcpcast.units import digits
-from tcpcast.verdict import (
-    MAX_NAMED,
-    SWEEP_COLUMNS,
-    WAITING_METRICS,
-    main_metric_of_sweep,
-    sweep_findings,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast.answer import Metric
-from tcpcast.compare import is_formula
+from tcpcast.comparison.compare import is_formula
+from tcpcast.comparison.verdict import swept_metrics
+from tcpcast.quantity.units import digits
 from tcpcast.report.key_labels import key_label
 from tcpcast.report.quantity import DOUBTED_MARK, UNTRUSTED_MARK, scale_for_unit
-from tcpcast.units import digits
-from tcpcast.verdict import swept_metrics
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

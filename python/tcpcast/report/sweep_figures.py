@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast import units
 from tcpcast.answer import UNITS
-from tcpcast.errors import TcpcastError, UnitError, did_you_mean_text
-from tcpcast.metrics import HEADLINE_METRICS
+from tcpcast.answer.metrics import HEADLINE_METRICS
+from tcpcast.comparison.verdict import sweep_findings
+from tcpcast.process.errors import TcpcastError, UnitError, did_you_mean_text
+from tcpcast.quantity import units
 from tcpcast.report.chart import (
     Axis,
     Chart,
@@ -34,7 +35,6 @@ from tcpcast.report.sweep_cells import (
 )
 from tcpcast.report.verdict import verdict_text
 from tcpcast.sweeps.prepared import MAX_FIGURE_KEYS, select_figure_keys
-from tcpcast.verdict import sweep_findings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.metrics import HEADLINE_METRICS
-from tcpcast.readable_units import count_text
+from tcpcast.answer.metrics import HEADLINE_METRICS
+from tcpcast.quantity.readable_units import count_text
 from tcpcast.report.document import Code, Column, Document, Heading, Paragraph, Table, command_parts
 from tcpcast.report.quantity import (
     ABSENT_MARK,

@@ -17,6 +17,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Literal
 from unicodedata import east_asian_width
 
+from tcpcast.process.sanitize import escape_control_characters
 from tcpcast.report.document import (
     ARROW,
     BLANK_LINE,
@@ -37,12 +38,11 @@ from tcpcast.report.side_by_side import (
     side_by_side_columns,
     value_or_mark_text,
 )
-from tcpcast.sanitize import escape_control_characters
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from tcpcast.compare import Comparison
+    from tcpcast.comparison.compare import Comparison
     from tcpcast.report.document import Part, Role
 
     Style = Literal["", "bold", "dim", "yellow"]

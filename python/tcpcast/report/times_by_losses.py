@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from tcpcast.compare import has_times, mean_time_metrics
+from tcpcast.comparison.compare import has_times, mean_time_metrics
 from tcpcast.report.document import Column, Table
 from tcpcast.report.quantity import ABSENT_MARK, scale_for_unit, value_text
 from tcpcast.scenario.file_sizes import size_text

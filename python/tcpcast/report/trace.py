@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tcpcast.answer.limit_names import LIMIT_NAMES
 from tcpcast.captures.advice import (
     REMEDIES_BY_LIMIT,
     advise_each_direction,
@@ -60,8 +61,7 @@ from tcpcast.captures.verdict import (
     captures_findings,
     directions_without_service,
 )
-from tcpcast.limit_names import LIMIT_NAMES
-from tcpcast.readable_units import count_text
+from tcpcast.quantity.readable_units import count_text
 from tcpcast.report import csv
 from tcpcast.report.document import ARROW, BLANK_LINE, Column, Paragraph, ShareBar
 from tcpcast.report.document import Table as Columns

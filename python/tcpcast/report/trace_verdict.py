@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tcpcast.answer.limit_names import LIMIT_NAMES
 from tcpcast.captures.cause_rules import NO_RESPONSE, UNKNOWN
 from tcpcast.captures.failed_connections import failure_sentences
 from tcpcast.captures.names import service_label
@@ -24,8 +25,7 @@ from tcpcast.captures.verdict import (
     largest_row_limited_by,
     transfer_finding,
 )
-from tcpcast.limit_names import LIMIT_NAMES
-from tcpcast.readable_units import count_text
+from tcpcast.quantity.readable_units import count_text
 from tcpcast.report.document import Heading, Paragraph
 from tcpcast.report.trace import direction_table_parts, failure_total_parts, limit_bar_parts
 from tcpcast.report.verdict import verdict_text

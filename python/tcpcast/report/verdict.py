@@ -7,9 +7,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tcpcast.answer import Metric
-from tcpcast.compare import Difference, is_percentage
-from tcpcast.limit_names import limit_name_with_article
-from tcpcast.readable_units import count_text
+from tcpcast.answer.limit_names import limit_name_with_article
+from tcpcast.comparison.compare import Difference, is_percentage
+from tcpcast.quantity.readable_units import count_text
+from tcpcast.quantity.units import digits
 from tcpcast.report.key_labels import key_label
 from tcpcast.report.quantity import (
     amount_text,
@@ -18,12 +19,11 @@ from tcpcast.report.quantity import (
     metric_label,
     scale_for_unit,
 )
-from tcpcast.units import digits
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tcpcast.finding import Finding
+    from tcpcast.answer.finding import Finding
 
 MAX_DIGITS, FORMULA_DIGITS = 4, 3
 """Maximum number of significant digits of a value, and their number without an interval."""

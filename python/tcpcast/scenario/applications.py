@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from tcpcast import units
+from tcpcast.quantity import units
 from tcpcast.scenario.routes import rest_delays_s
 from tcpcast.scenario.table import make_error_at
 from tcpcast.scenario.traffic import Pages

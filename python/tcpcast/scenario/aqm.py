@@ -5,7 +5,7 @@ from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import Field, StrictBool
 
-from tcpcast import units
+from tcpcast.quantity import units
 from tcpcast.scenario.quantities import (
     Bytes,
     PositiveDuration,

@@ -6,7 +6,7 @@ last packet of a file may be smaller.
 
 from typing import Self
 
-from tcpcast import units
+from tcpcast.quantity import units
 
 
 class SizeInBytes(float):

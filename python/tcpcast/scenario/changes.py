@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
-from tcpcast.errors import InputError, ScenarioError, did_you_mean_text
-from tcpcast.units import quote
+from tcpcast.process.errors import InputError, ScenarioError, did_you_mean_text
+from tcpcast.quantity.units import quote
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator

@@ -15,8 +15,8 @@ from pydantic import (
     WrapValidator,
 )
 
-from tcpcast import units
-from tcpcast.errors import UnitError
+from tcpcast.process.errors import UnitError
+from tcpcast.quantity import units
 from tcpcast.scenario.link import Link
 from tcpcast.scenario.links import Dscp, Routes, Site
 from tcpcast.scenario.modern_tcp import get_header_bytes, get_inherited_keys

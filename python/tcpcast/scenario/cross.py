@@ -16,8 +16,8 @@ from pydantic import (
     model_validator,
 )
 
-from tcpcast import units
-from tcpcast.errors import UnitError
+from tcpcast.process.errors import UnitError
+from tcpcast.quantity import units
 from tcpcast.scenario.csv_file import data_rows, read_file_of_table, read_number_cell
 from tcpcast.scenario.distributions import PlainNumber
 from tcpcast.scenario.name_patterns import Name

@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tcpcast import units
-from tcpcast.errors import did_you_mean_text
+from tcpcast.process.errors import did_you_mean_text
+from tcpcast.quantity import units
 from tcpcast.scenario.cross import MAX_RATE_SHARE, FgnCross, ParetoCross, TraceCross
 from tcpcast.scenario.hops import Hop
 from tcpcast.scenario.return_path import RETURN, ReturnLink

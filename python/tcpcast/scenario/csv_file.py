@@ -7,9 +7,9 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from tcpcast import units
-from tcpcast.errors import UnitError
-from tcpcast.protected_inputs import protect_inputs
+from tcpcast.process.errors import UnitError
+from tcpcast.process.protected_inputs import protect_inputs
+from tcpcast.quantity import units
 from tcpcast.scenario.table import get_validation_context, make_key_error
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar
 
 from pydantic import Field
 
-from tcpcast import units
-from tcpcast.errors import UnitError
+from tcpcast.process.errors import UnitError
+from tcpcast.quantity import units
 from tcpcast.scenario.byte_sizes import SizeInBytes
 from tcpcast.scenario.quantities import Bytes, Ratio, Size, number_annotation
 from tcpcast.scenario.table import (

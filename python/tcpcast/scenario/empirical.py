@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationInfo, model_validator
 
-from tcpcast.errors import UnitError
+from tcpcast.process.errors import UnitError
 from tcpcast.scenario.csv_file import data_rows, read_file_of_table, read_number_cell
 from tcpcast.scenario.distributions import Distribution, Quantity
 from tcpcast.scenario.quantities import number_annotation

@@ -5,11 +5,11 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from tcpcast.readable_units import count_text
+from tcpcast.quantity.readable_units import count_text
+from tcpcast.quantity.unit_tables import BYTE_UNITS
+from tcpcast.quantity.units import digits
 from tcpcast.scenario.byte_sizes import FileInBytes, SizeInBytes
 from tcpcast.scenario.distributions import Distribution
-from tcpcast.unit_tables import BYTE_UNITS
-from tcpcast.units import digits
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

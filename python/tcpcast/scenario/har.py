@@ -16,9 +16,9 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urldefrag, urljoin, urlsplit
 
-from tcpcast import units
-from tcpcast.errors import CaptureError
-from tcpcast.json_file import number, read_json, rows, table, text
+from tcpcast.process.errors import CaptureError
+from tcpcast.process.json_file import number, read_json, rows, table, text
+from tcpcast.quantity import units
 
 if TYPE_CHECKING:
     from pathlib import Path

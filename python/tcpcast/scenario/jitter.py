@@ -13,7 +13,7 @@ from pydantic import (
     WithJsonSchema,
 )
 
-from tcpcast import units
+from tcpcast.quantity import units
 from tcpcast.scenario.distributions import Distribution
 from tcpcast.scenario.quantities import RATIO_SCHEMA, TIME_SCHEMA
 from tcpcast.scenario.table import make_key_error

@@ -13,8 +13,9 @@ from pydantic import (
     WithJsonSchema,
 )
 
-from tcpcast import units
-from tcpcast.errors import UnitError
+from tcpcast.process.errors import UnitError
+from tcpcast.quantity import units
+from tcpcast.quantity.unit_tables import TIME_UNITS
 from tcpcast.scenario.aqm import Cake
 from tcpcast.scenario.loss import (
     Bernoulli,
@@ -28,7 +29,6 @@ from tcpcast.scenario.quantities import Duration
 from tcpcast.scenario.queue import Queue, add_queue_words_to_schema
 from tcpcast.scenario.rate import LinkRate, TokenBucket, VaryingRate, compute_mean_bps
 from tcpcast.scenario.table import Errors, Table, make_error_at
-from tcpcast.unit_tables import TIME_UNITS
 
 MAX_BUFFER_PKTS = 10**9
 MAX_BUFFER_S = 3600.0

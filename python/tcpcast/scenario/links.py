@@ -12,8 +12,8 @@ from pydantic import (
     WithJsonSchema,
 )
 
-from tcpcast import units
-from tcpcast.errors import UnitError, did_you_mean_text
+from tcpcast.process.errors import UnitError, did_you_mean_text
+from tcpcast.quantity import units
 from tcpcast.scenario.csv_file import data_rows, read_file_of_table
 from tcpcast.scenario.jitter import JitterRule
 from tcpcast.scenario.link import UNLIMITED, Link

@@ -8,12 +8,12 @@ import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tcpcast import units
-from tcpcast.errors import ScenarioError, find_nearest_word
-from tcpcast.protected_inputs import protect_inputs
+from tcpcast.process.errors import ScenarioError, find_nearest_word
+from tcpcast.process.protected_inputs import protect_inputs
+from tcpcast.quantity import units
+from tcpcast.quantity.units import NUMBER
 from tcpcast.scenario.changes import apply_changes
 from tcpcast.scenario.model import Scenario
-from tcpcast.units import NUMBER
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -5,8 +5,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_serializer
 
-from tcpcast import units
-from tcpcast.errors import UnitError
+from tcpcast.process.errors import UnitError
+from tcpcast.quantity import units
 from tcpcast.scenario.quantities import RATIO_SCHEMA, Ratio
 from tcpcast.scenario.table import (
     Errors,

@@ -19,9 +19,9 @@ from pydantic import (
 )
 from pydantic_core import InitErrorDetails
 
-from tcpcast import units
-from tcpcast.errors import ScenarioError, name_of
-from tcpcast.metrics import METRICS
+from tcpcast.answer.metrics import METRICS
+from tcpcast.process.errors import ScenarioError, name_of
+from tcpcast.quantity import units
 from tcpcast.scenario.applications import find_application_errors
 from tcpcast.scenario.aqm import ManagedQueue
 from tcpcast.scenario.changes import apply_changes, check_changes, copy_as_plain_tables

@@ -11,7 +11,7 @@ from pydantic import (
     model_validator,
 )
 
-from tcpcast import units
+from tcpcast.quantity import units
 from tcpcast.scenario.hops import Hop, find_hop_errors, find_measured_hop
 from tcpcast.scenario.jitter import JitterRule
 from tcpcast.scenario.link import Link

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
 
-from tcpcast import units
-from tcpcast.errors import CaptureError, UnitError, did_you_mean_text
-from tcpcast.protected_inputs import protect_inputs
+from tcpcast.process.errors import CaptureError, UnitError, did_you_mean_text
+from tcpcast.process.protected_inputs import protect_inputs
+from tcpcast.quantity import units
 from tcpcast.scenario.csv_file import data_rows
 from tcpcast.scenario.har import read_har
 from tcpcast.scenario.quantities import (

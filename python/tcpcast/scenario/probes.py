@@ -5,8 +5,8 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
-from tcpcast import units
-from tcpcast.errors import UnitError
+from tcpcast.process.errors import UnitError
+from tcpcast.quantity import units
 from tcpcast.scenario.name_patterns import Name
 from tcpcast.scenario.quantities import RATIO_SCHEMA, Ratio, Size, integer_annotation
 from tcpcast.scenario.table import Choice, Errors, Table, make_error_at

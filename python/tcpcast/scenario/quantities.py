@@ -14,8 +14,8 @@ from pydantic import (
     WithJsonSchema,
 )
 
-from tcpcast import units
-from tcpcast.errors import UnitError
+from tcpcast.process.errors import UnitError
+from tcpcast.quantity import units
 from tcpcast.scenario.byte_sizes import SizeInBytes, is_in_bytes, write_size
 from tcpcast.scenario.table import get_validation_context
 

@@ -17,8 +17,8 @@ from pydantic import (
     model_validator,
 )
 
-from tcpcast import units
-from tcpcast.errors import UnitError
+from tcpcast.process.errors import UnitError
+from tcpcast.quantity import units
 from tcpcast.scenario.aqm import AQM_TABLES, MAX_QUANTUM, ManagedQueue
 from tcpcast.scenario.quantities import (
     Bytes,

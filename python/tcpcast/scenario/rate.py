@@ -20,8 +20,8 @@ from pydantic import (
     model_validator,
 )
 
-from tcpcast import units
-from tcpcast.errors import UnitError
+from tcpcast.process.errors import UnitError
+from tcpcast.quantity import units
 from tcpcast.scenario.csv_file import read_file_of_table
 from tcpcast.scenario.quantities import (
     Bytes,

@@ -6,8 +6,8 @@ from typing import Annotated
 
 from pydantic import PlainSerializer, PlainValidator, WithJsonSchema
 
-from tcpcast import units
-from tcpcast.errors import UnitError
+from tcpcast.process.errors import UnitError
+from tcpcast.quantity import units
 
 CODEPOINTS = ("not-ect", "ect1", "ect0", "ce")
 """Codepoints by their numbers in the IP header."""

@@ -7,8 +7,8 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from tcpcast import units
-from tcpcast.errors import did_you_mean_text
+from tcpcast.process.errors import did_you_mean_text
+from tcpcast.quantity import units
 from tcpcast.scenario.classes import Population, get_ack_bytes, get_packet_bytes
 from tcpcast.scenario.link import Link
 from tcpcast.scenario.links import SENDER, NetworkLink

@@ -16,9 +16,9 @@ from pydantic import (
     model_validator,
 )
 
-from tcpcast import units
-from tcpcast.errors import did_you_mean_text
-from tcpcast.metrics import HEADLINE_METRICS, METRICS
+from tcpcast.answer.metrics import HEADLINE_METRICS, METRICS
+from tcpcast.process.errors import did_you_mean_text
+from tcpcast.quantity import units
 from tcpcast.scenario.quantities import (
     RATIO_SCHEMA,
     TIME_SCHEMA,

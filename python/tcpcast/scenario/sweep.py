@@ -14,7 +14,8 @@ from pydantic import (
     model_validator,
 )
 
-from tcpcast.errors import UnitError
+from tcpcast.process.errors import UnitError
+from tcpcast.quantity.units import quote
 from tcpcast.scenario.changes import iter_values_by_dotted_key, parse_value
 from tcpcast.scenario.csv_file import data_rows, read_file_of_table
 from tcpcast.scenario.quantities import integer_annotation
@@ -25,7 +26,6 @@ from tcpcast.scenario.table import (
     make_error_at,
     make_key_error,
 )
-from tcpcast.units import quote
 
 MAX_REPLICATIONS = 100_000
 MAX_LATIN_CELLS = 1_000_000

@@ -22,10 +22,10 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError, core_schema
 
-from tcpcast.errors import InputError, did_you_mean_text, find_nearest_word
+from tcpcast.process.errors import InputError, did_you_mean_text, find_nearest_word
+from tcpcast.quantity.units import quote
 from tcpcast.scenario import name_patterns
 from tcpcast.scenario.toml import write_value
-from tcpcast.units import quote
 
 _ERROR_TYPE = "scenario_error"
 _MISSING_KEY_TYPE = "scenario_missing_key"

@@ -21,8 +21,8 @@ from pydantic import (
     model_validator,
 )
 
-from tcpcast import units
-from tcpcast.errors import UnitError
+from tcpcast.process.errors import UnitError
+from tcpcast.quantity import units
 from tcpcast.scenario.classic_tcp import PRESETS, RFC_DEFAULTS
 from tcpcast.scenario.modern_stacks import (
     KEYS_OF_ONE_STACK,

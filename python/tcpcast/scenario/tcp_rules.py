@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, PlainSerializer, PlainValidator, StrictBool, WithJsonSchema
 from pydantic_core import InitErrorDetails
 
-from tcpcast import units
+from tcpcast.quantity import units
 from tcpcast.scenario.modern_tcp import USE_CLASSIC_ADVICE
 from tcpcast.scenario.quantities import words_annotation
 from tcpcast.scenario.table import Choice, Table, make_error_at

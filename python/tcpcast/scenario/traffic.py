@@ -17,8 +17,8 @@ from pydantic import (
     model_validator,
 )
 
-from tcpcast import units
-from tcpcast.errors import UnitError, did_you_mean_text
+from tcpcast.process.errors import UnitError, did_you_mean_text
+from tcpcast.quantity import units
 from tcpcast.scenario.byte_sizes import FileInBytes, is_in_bytes, write_size
 from tcpcast.scenario.distributions import (
     Constant,

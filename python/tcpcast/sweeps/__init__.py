@@ -14,9 +14,9 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tcpcast import forkserver
 from tcpcast.engines import REGISTRY, may_simulate
-from tcpcast.errors import DomainError, MachineError, TcpcastError
+from tcpcast.process import forkserver
+from tcpcast.process.errors import DomainError, MachineError, TcpcastError
 from tcpcast.sweeps import processes as workers
 from tcpcast.sweeps.database import open_database, write_results
 from tcpcast.sweeps.prepared import prepare_sweep

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from tcpcast import units
-from tcpcast.errors import ScenarioError, UnitError
-from tcpcast.ranges import (
+from tcpcast.process.errors import ScenarioError, UnitError
+from tcpcast.quantity import units
+from tcpcast.quantity.ranges import (
     DEFAULT_POINTS,
     Quantity,
     expand_range,

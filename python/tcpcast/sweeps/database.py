@@ -14,8 +14,8 @@ from contextlib import closing, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from tcpcast import output
-from tcpcast.errors import MachineError, ScenarioError, TcpcastError
+from tcpcast.process import output
+from tcpcast.process.errors import MachineError, ScenarioError, TcpcastError
 from tcpcast.sweeps.prepared import PreparedSweep
 from tcpcast.sweeps.results import SweepResults
 from tcpcast.sweeps.table import import_sweep_packages, make_line, make_table

@@ -12,7 +12,8 @@ import numpy as np
 
 from tcpcast.engines import REGISTRY, check_engine_names
 from tcpcast.engines.registry import Formula
-from tcpcast.errors import InputError, ScenarioError, did_you_mean_text, find_nearest_word
+from tcpcast.process.errors import InputError, ScenarioError, did_you_mean_text, find_nearest_word
+from tcpcast.quantity.units import quote
 from tcpcast.scenario import Scenario, Sweep, load
 from tcpcast.scenario.sweep import LABEL_KEY
 from tcpcast.sweeps.axes import (
@@ -25,7 +26,6 @@ from tcpcast.sweeps.axes import (
 )
 from tcpcast.sweeps.table import get_column_kind, get_column_unit
 from tcpcast.sweeps.worker import ALL_ENGINES, CellRun, SweepSpec, get_version
-from tcpcast.units import quote
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from multiprocessing import connection
 from typing import TYPE_CHECKING, Any
 
-from tcpcast import forkserver
-from tcpcast.errors import MachineError, TcpcastError
+from tcpcast.process import forkserver
+from tcpcast.process.errors import MachineError, TcpcastError
 from tcpcast.sweeps.table import import_sweep_packages
 from tcpcast.sweeps.worker import CellRun, StoredAnswer, SweepSpec, answer_batch
 

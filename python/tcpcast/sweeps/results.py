@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tcpcast.extras import TabularResult, import_dataframe_package
+from tcpcast.process.extras import TabularResult, import_dataframe_package
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

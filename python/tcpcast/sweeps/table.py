@@ -7,9 +7,9 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from tcpcast.answer import UNITS, Note, Status, finite_or_none, warning_severity
-from tcpcast.compare import class_metrics, link_metrics
-from tcpcast.errors import MachineError
-from tcpcast.metrics import HEADLINE_METRICS
+from tcpcast.answer.metrics import HEADLINE_METRICS
+from tcpcast.comparison.compare import class_metrics, link_metrics
+from tcpcast.process.errors import MachineError
 from tcpcast.sweeps.axes import QUANTITY_KINDS, SweepAxis, common_quantity_kind, value_as_text
 
 if TYPE_CHECKING:

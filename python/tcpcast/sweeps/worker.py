@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from tcpcast.answer import Answer, Status
 from tcpcast.engines import RunOptions, answer
-from tcpcast.errors import MachineError, TcpcastError
+from tcpcast.process.errors import MachineError, TcpcastError
 from tcpcast.scenario import Scenario
 from tcpcast.sweeps.table import write_answer
 

@@ -18,7 +18,7 @@ from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, R
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from tcpcast.errors import TcpcastError
+from tcpcast.process.errors import TcpcastError
 from tcpcast.web.guard import Guard
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tcpcast.errors import MachineError, TcpcastError
+from tcpcast.process.errors import MachineError, TcpcastError
 from tcpcast.web.guard import LOOPBACK_ADDRESS, Access
 
 if TYPE_CHECKING:

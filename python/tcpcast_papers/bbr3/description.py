@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
-from tcpcast.errors import DomainError, ScenarioError
+from tcpcast.process.errors import DomainError, ScenarioError
 from tcpcast.scenario import Scenario
 
 from tcpcast_papers.bbr3.cases import CASES, PATHS, Case, Path

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from tcpcast.errors import DomainError
+from tcpcast.process.errors import DomainError
 
 if TYPE_CHECKING:
     from tcpcast.answer import Answer

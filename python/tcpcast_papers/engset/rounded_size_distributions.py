@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.special import zeta
-from tcpcast.errors import DomainError
+from tcpcast.process.errors import DomainError
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

@@ -35,7 +35,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tcpcast.errors import ScenarioError
+from tcpcast.process.errors import ScenarioError
 from tcpcast.scenario import Scenario
 from tcpcast.scenario.traffic import OnOff
 

@@ -10,7 +10,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from tcpcast.errors import CaptureError, ScenarioError
 from tcpcast.measurements.flent_file import read_flent, read_series_rates
 from tcpcast.measurements.line_test import (
     DOWN,
@@ -23,6 +22,7 @@ from tcpcast.measurements.line_test import (
     network_tables,
 )
 from tcpcast.measurements.traffic_shaping import ETHERNET_BYTES, HTB_BURST, ip_bytes
+from tcpcast.process.errors import CaptureError, ScenarioError
 
 from tcpcast_papers.kernel.agreement import AllowedDifference
 from tcpcast_papers.published.cells import (

@@ -15,7 +15,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from scipy.stats import t as student
-from tcpcast.errors import DomainError, ScenarioError
+from tcpcast.process.errors import DomainError, ScenarioError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tcpcast import output as files
-from tcpcast.errors import MachineError
+from tcpcast.process import output as files
+from tcpcast.process.errors import MachineError
 
 from tcpcast_papers.kernel import sections
 from tcpcast_papers.kernel.cells import packaged_cells, read_cells_in_folders

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from tcpcast.engines import answer
-from tcpcast.errors import NotApplicable, ScenarioError
+from tcpcast.process.errors import NotApplicable, ScenarioError
 from tcpcast.scenario import Scenario
 
 from tcpcast_papers.kernel.cells import LOSS, ON_OFF, TRANSFERS, packaged_cells

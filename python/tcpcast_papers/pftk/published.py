@@ -15,7 +15,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
-from tcpcast.errors import DomainError
+from tcpcast.process.errors import DomainError
 
 from tcpcast_papers.printed import Line, PublishedTable, printed_table, read_lines
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from tcpcast import _native
 from tcpcast.engines.packet.configuration import make_configuration, to_nanoseconds
-from tcpcast.errors import DomainError
+from tcpcast.process.errors import DomainError
 
 from tcpcast_papers import simulations
 from tcpcast_papers.pftk.simulated_traces import TracePieces, calibrate_loss, simulate_pieces

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tcpcast.errors import ScenarioError
+from tcpcast.process.errors import ScenarioError
 
 from tcpcast_papers.published.runs import QUICK, SETS, WHOLE, PublishedRuns, SampleSizes
 from tcpcast_papers.published.sections import SetSections

@@ -12,10 +12,10 @@ from tcpcast.engines.formula.collect_inputs import (
 )
 from tcpcast.engines.formula.input_types import make_step
 from tcpcast.engines.formula.rate_answers import OWN_LINK_REGIME
-from tcpcast.errors import NotApplicable, Suggestion
 from tcpcast.models.bbr import BOTTLENECK_REGIME, bbr_bound
 from tcpcast.models.domain import LOSS_RATIO
 from tcpcast.models.pftk import WINDOW_REGIME
+from tcpcast.process.errors import NotApplicable, Suggestion
 
 if TYPE_CHECKING:
     from tcpcast.scenario import Scenario

@@ -16,8 +16,8 @@ from tcpcast.engines.formula.collect_inputs import (
     warn_about_omitted_transfer_features,
 )
 from tcpcast.engines.formula.input_types import make_step
-from tcpcast.errors import NotApplicable, Suggestion
 from tcpcast.models.cardwell import cardwell_latency
+from tcpcast.process.errors import NotApplicable, Suggestion
 
 if TYPE_CHECKING:
     from tcpcast.scenario import Scenario

@@ -21,9 +21,9 @@ from tcpcast.engines.formula.input_types import (
     make_step,
 )
 from tcpcast.engines.registry import check_packet_sizes_are_equal
-from tcpcast.errors import NotApplicable, Suggestion, name_of
 from tcpcast.models.cubic import CUBIC_BETA, cubic_response
 from tcpcast.models.domain import EXPECTED_LOSSES, LOSS_RATIO, QUEUE_FILL, T0_RTTS, WINDOW_BDPS
+from tcpcast.process.errors import NotApplicable, Suggestion, name_of
 from tcpcast.scenario.loss import Bernoulli, GilbertElliott
 from tcpcast.scenario.modern_stacks import TFRC
 from tcpcast.scenario.modern_tcp import RATE_BASED

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast.answer import Answer, Metric, texts_to_notes
-from tcpcast.errors import DomainError, NotApplicable, Suggestion
 from tcpcast.models.engset import (
     EngsetClass,
     Path,
@@ -19,10 +18,11 @@ from tcpcast.models.engset import (
     time_above,
 )
 from tcpcast.models.engset import engset as solve_engset
+from tcpcast.process.errors import DomainError, NotApplicable, Suggestion
+from tcpcast.quantity.units import digits
 from tcpcast.scenario.distributions import ExponentialPareto, Lognormal, Pareto, TwoExponentials
 from tcpcast.scenario.empirical import Empirical
 from tcpcast.scenario.traffic import OnOff
-from tcpcast.units import digits
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -14,13 +14,13 @@ from tcpcast.engines.formula.engset import (
     has_long_tail,
     path_of_class,
 )
-from tcpcast.errors import NotApplicable
 from tcpcast.models.domain import LOSS_RATIO, WINDOW_BDPS
 from tcpcast.models.engset import engset_file_sizes, mean_idle_on_time_s
 from tcpcast.models.erlang import erlang_slowdown
+from tcpcast.process.errors import NotApplicable
+from tcpcast.quantity.units import digits
 from tcpcast.scenario.distributions import Distribution
 from tcpcast.scenario.traffic import OnOff, Transfers
-from tcpcast.units import digits
 
 if TYPE_CHECKING:
     from tcpcast.array_types import Floats

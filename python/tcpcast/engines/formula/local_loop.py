@@ -18,12 +18,12 @@ from tcpcast.engines.formula.collect_inputs import (
 )
 from tcpcast.engines.formula.input_types import get_positive_metric, make_step
 from tcpcast.engines.registry import SUGGEST_MEASURED_FEED
-from tcpcast.errors import DomainError, NotApplicable, Suggestion
 from tcpcast.models import local_loop as model
+from tcpcast.process.errors import DomainError, NotApplicable, Suggestion
+from tcpcast.quantity.units import digits
 from tcpcast.scenario.distributions import Constant
 from tcpcast.scenario.empirical import Empirical
 from tcpcast.scenario.traffic import OnOff
-from tcpcast.units import digits
 
 if TYPE_CHECKING:
     from tcpcast.answer import Step

@@ -9,10 +9,10 @@ from tcpcast.engines.formula import rate_answers
 from tcpcast.engines.formula.collect_inputs import collect_path_inputs
 from tcpcast.engines.formula.input_types import get_positive_metric, make_step
 from tcpcast.engines.registry import SUGGEST_MEASURED_FEED
-from tcpcast.errors import NotApplicable
 from tcpcast.models.domain import MAX_RTO_SHARE, RTO_FLOW_SHARE, WINDOW_SHARE
 from tcpcast.models.parallel import cumulative_throughput, parallel_throughput
 from tcpcast.models.pftk import TIMEOUTS_REGIME, TRIPLE_DUPLICATES_REGIME
+from tcpcast.process.errors import NotApplicable
 from tcpcast.scenario.loss import RestOfRound
 
 if TYPE_CHECKING:

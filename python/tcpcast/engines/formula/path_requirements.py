@@ -6,13 +6,13 @@ import math
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from tcpcast import readable_units, units
 from tcpcast.engines.formula.collect_inputs import MIN_LOSS
 from tcpcast.models.bbr import TOLERATED_LOSS_RATIO
 from tcpcast.models.cubic import CUBIC_BETA, cubic_response
 from tcpcast.models.domain import is_in_domain
 from tcpcast.models.pftk import LINUX_MIN_RTO_MINUS_RTT_S, path_domain_values
 from tcpcast.models.short import ShortTransfer, lossless_latency_s
+from tcpcast.quantity import readable_units, units
 from tcpcast.scenario.tcp import MAX_WINDOW_BYTES
 
 if TYPE_CHECKING:

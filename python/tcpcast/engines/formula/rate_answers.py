@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from tcpcast.answer import Answer, Metric, texts_to_notes
 from tcpcast.engines.formula.input_types import make_step
 from tcpcast.models.pftk import WINDOW_REGIME
-from tcpcast.units import digits
+from tcpcast.quantity.units import digits
 
 if TYPE_CHECKING:
     from tcpcast.answer import Step

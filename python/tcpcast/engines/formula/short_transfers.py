@@ -19,7 +19,6 @@ from tcpcast.engines.formula.collect_inputs import (
 )
 from tcpcast.engines.formula.input_types import make_step
 from tcpcast.engines.formula.rate_answers import BOTTLENECK_REGIME
-from tcpcast.errors import DomainError, NotApplicable, Suggestion
 from tcpcast.models.cardwell import MAX_HANDSHAKE_LOSS, connection_latency_s
 from tcpcast.models.domain import EXPECTED_LOSSES, SACK_LOSSES, WINDOW_BDPS
 from tcpcast.models.short import (
@@ -31,6 +30,7 @@ from tcpcast.models.short import (
     min_recoverable_pkts,
     timeout_packets,
 )
+from tcpcast.process.errors import DomainError, NotApplicable, Suggestion
 
 if TYPE_CHECKING:
     from tcpcast.answer import Step

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import tcpcast
-from tcpcast import output, statistics
+from tcpcast import statistics
 from tcpcast.answer import Answer, Note, Status
 from tcpcast.emulation.traffic import LATENESS_BINS_S, TrafficOutcome, run_traffic
 from tcpcast.engines.kernel.config import (
@@ -36,7 +36,8 @@ from tcpcast.engines.packet import (
 )
 from tcpcast.engines.packet.capture_files import check_capture_file, resolve_capture_path
 from tcpcast.engines.packet.configuration import is_without_tcp, make_configuration
-from tcpcast.errors import MachineError, NotApplicable
+from tcpcast.process import output
+from tcpcast.process.errors import MachineError, NotApplicable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -19,12 +19,12 @@ from tcpcast.engines.packet.configuration import (
 )
 from tcpcast.engines.registry import changes_to_set_stack
 from tcpcast.engines.stack_support import KERNEL_STACKS
-from tcpcast.errors import NotApplicable, Suggestion
+from tcpcast.process.errors import NotApplicable, Suggestion
+from tcpcast.quantity.units import format_duration
 from tcpcast.scenario.loss import RestOfRound
 from tcpcast.scenario.modern_stacks import MODERN_STACKS
 from tcpcast.scenario.modern_tcp import get_congestion_control
 from tcpcast.scenario.traffic import Messages, Stream, Transfers
-from tcpcast.units import format_duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast import _native, statistics
+from tcpcast.answer.metrics import CLASS_METRICS, METRICS
 from tcpcast.emulation.traffic import FLOW_COUNTERS, TIME_STEP_S, TRANSFER_COLUMNS
 from tcpcast.engines.packet import metric_estimates, transfers
 from tcpcast.engines.packet.configuration import is_without_tcp, size_interval_bounds
@@ -39,7 +40,6 @@ from tcpcast.engines.packet.tables import (
     size_interval_table,
 )
 from tcpcast.engines.table_columns import percentile_columns
-from tcpcast.metrics import CLASS_METRICS, METRICS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -33,7 +33,7 @@ from tcpcast.engines.packet.memory import MemoryWatch, OutOfMemoryError, check_m
 from tcpcast.engines.packet.notes import noise_warnings
 from tcpcast.engines.packet.reliability import no_steady_state_reason
 from tcpcast.engines.registry import changes_to_set_stack
-from tcpcast.errors import NotApplicable, Suggestion
+from tcpcast.process.errors import NotApplicable, Suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -104,9 +104,9 @@ def packet(scenario: Scenario, options: RunOptions) -> Answer:
     Returns
     -------
     Answer
-        Every metric with a 95 % interval (see ``statistics.py``), and tables. ``provenance``
-        contains the length of the warm-up, the rule that determined it, and the number of
-        statistical units (batches or replications) of the intervals.
+        Every metric with a 95 % interval (see :mod:`tcpcast.statistics`), and tables.
+        ``provenance`` has the length of the warm-up, the rule that determined it, and the number
+        of statistical units (batches or replications) of the intervals.
 
     Raises
     ------

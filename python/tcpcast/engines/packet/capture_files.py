@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING
 
-from tcpcast import output
-from tcpcast.errors import MachineError, ScenarioError, TcpcastError
-from tcpcast.output import OutputKind
+from tcpcast.process import output
+from tcpcast.process.errors import MachineError, ScenarioError, TcpcastError
+from tcpcast.process.output import OutputKind
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -66,7 +66,7 @@ def check_capture_file(scenario: Scenario, file: Path, *, force: bool) -> None:
     Raises
     ------
     TcpcastError, MachineError
-        As for :func:`tcpcast.output.check_file_is_writable`.
+        As for :func:`tcpcast.process.output.check_file_is_writable`.
     """
     _, folder = scenario.source_tables()
     if force and folder is not None and not output.is_of_kind_or_absent(file, _CAPTURE_KIND):

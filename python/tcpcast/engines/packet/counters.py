@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast import _native, quantiles, statistics
-from tcpcast.statistics import Estimate
+from tcpcast import _native, statistics
+from tcpcast.statistics import Estimate, quantiles
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
+    from tcpcast.answer.metric_definition import Counters
     from tcpcast.array_types import Counts, Floats
-    from tcpcast.metric_definition import Counters
     from tcpcast.scenario import Scenario
     from tcpcast.scenario.classes import Population
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from tcpcast.answer import Note
 from tcpcast.engines.packet.network_scale import FULL_SCALE, NetworkScale
 from tcpcast.engines.table_columns import rows_to_table
+from tcpcast.quantity.units import digits
 from tcpcast.scenario.cross import FgnCross, ParetoCross, TraceCross
 from tcpcast.scenario.cross_checks import find_stream_hop, get_recorded_streams
-from tcpcast.units import digits
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

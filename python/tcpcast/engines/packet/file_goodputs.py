@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tcpcast import _native, quantiles
+from tcpcast import _native
 from tcpcast.engines.packet.counters import split_slot_counts
 from tcpcast.engines.table_columns import concatenate_tables, estimate_part_column
+from tcpcast.statistics import quantiles
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

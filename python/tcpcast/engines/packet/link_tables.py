@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tcpcast.answer.metrics import PERCENTAGES
 from tcpcast.engines.packet.counters import (
     DROP_COUNTERS,
     estimate_time_percentiles,
     time_percentiles_of_groups,
 )
 from tcpcast.engines.table_columns import estimate_columns
-from tcpcast.metrics import PERCENTAGES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

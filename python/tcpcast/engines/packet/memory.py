@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tcpcast import _native
-from tcpcast.errors import NotApplicable, Suggestion
+from tcpcast.process.errors import NotApplicable, Suggestion
 from tcpcast.scenario.classes import COUNT_KEYS
 
 if sys.platform != "win32":

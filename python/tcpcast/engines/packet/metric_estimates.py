@@ -9,6 +9,13 @@ import numpy as np
 
 from tcpcast import _native, statistics
 from tcpcast.answer import Metric
+from tcpcast.answer.metrics import (
+    CLASS_METRICS,
+    METRICS,
+    PERCENTILE_TIMES,
+    PERCENTILES,
+    sort_metrics,
+)
 from tcpcast.engines.packet import transfers
 from tcpcast.engines.packet.counters import (
     CLASS_COUNTER,
@@ -25,16 +32,9 @@ from tcpcast.engines.packet.counters import (
 from tcpcast.engines.packet.scenario_features import has_feature, has_queue
 from tcpcast.engines.packet.sharing import estimate_convergence_time, estimate_fair_share
 from tcpcast.engines.packet.unfinished_transfers import get_unfinished
-from tcpcast.latency_under_load import TRIMMED_SHARE, rpm_of_means
-from tcpcast.metrics import (
-    CLASS_METRICS,
-    METRICS,
-    PERCENTILE_TIMES,
-    PERCENTILES,
-    sort_metrics,
-)
 from tcpcast.scenario.return_path import RETURN
-from tcpcast.vector_products import dot_product
+from tcpcast.statistics.latency_under_load import TRIMMED_SHARE, rpm_of_means
+from tcpcast.statistics.vector_products import dot_product
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

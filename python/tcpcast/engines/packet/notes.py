@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 from tcpcast.answer import Note
 from tcpcast.engines.packet.counters import DROP_COUNTERS
 from tcpcast.engines.packet.queue_config import may_mark_packets
-from tcpcast.errors import Suggestion
-from tcpcast.readable_units import rate_text, time_text
+from tcpcast.process.errors import Suggestion
+from tcpcast.quantity.readable_units import rate_text, time_text
+from tcpcast.quantity.units import digits
 from tcpcast.scenario.modern_stacks import MODERN_STACKS
 from tcpcast.scenario.modern_tcp import RATE_BASED
-from tcpcast.units import digits
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

@@ -15,23 +15,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast.answer import Note
-from tcpcast.drift import (
+from tcpcast.answer.metrics import LOSS_INDICATIONS, METRICS
+from tcpcast.answer.metrics import PERCENTILES as PERCENTILE_METRICS
+from tcpcast.engines.packet.size_moments import mean_drawn_size_pkts, rare_size_share_of_square_mean
+from tcpcast.engines.packet.unfinished_transfers import replace_by_lower_bounds
+from tcpcast.process.errors import assignment_of, name_of
+from tcpcast.quantity.readable_units import count_text, time_text
+from tcpcast.quantity.units import format_duration
+from tcpcast.scenario.distributions import Distribution
+from tcpcast.scenario.modern_tcp import RATE_BASED
+from tcpcast.scenario.queue import FairQueue
+from tcpcast.statistics import MIN_EVENTS, MIN_UNITS, find_correlated_metrics
+from tcpcast.statistics.drift import (
     MIN_CYCLES,
     MIN_INDEPENDENT_UNITS,
     count_independent_units,
     find_drifting_metrics,
 )
-from tcpcast.engines.packet.size_moments import mean_drawn_size_pkts, rare_size_share_of_square_mean
-from tcpcast.engines.packet.unfinished_transfers import replace_by_lower_bounds
-from tcpcast.errors import assignment_of, name_of
-from tcpcast.metrics import LOSS_INDICATIONS, METRICS
-from tcpcast.metrics import PERCENTILES as PERCENTILE_METRICS
-from tcpcast.readable_units import count_text, time_text
-from tcpcast.scenario.distributions import Distribution
-from tcpcast.scenario.modern_tcp import RATE_BASED
-from tcpcast.scenario.queue import FairQueue
-from tcpcast.statistics import MIN_EVENTS, MIN_UNITS, find_correlated_metrics
-from tcpcast.units import format_duration
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -40,12 +40,12 @@ if TYPE_CHECKING:
 
     from tcpcast import _native
     from tcpcast.answer import Answer
+    from tcpcast.answer.metric_definition import Counters
     from tcpcast.array_types import Floats, Table
     from tcpcast.engines.packet.counters import BatchCounters, Estimates, Snapshot
-    from tcpcast.intervals import MetricKey
-    from tcpcast.metric_definition import Counters
     from tcpcast.scenario import Population, Scenario
     from tcpcast.statistics import Estimate
+    from tcpcast.statistics.intervals import MetricKey
 
 MIN_FILES = 100
 """Minimum number of files for an interval of a metric of files."""

@@ -10,7 +10,7 @@ from tcpcast.engines.packet.queue_config import may_mark_packets
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tcpcast.metric_definition import ScenarioFeature
+    from tcpcast.answer.metric_definition import ScenarioFeature
     from tcpcast.scenario import Scenario
 
 

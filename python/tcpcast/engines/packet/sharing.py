@@ -14,7 +14,7 @@ import numpy as np
 from tcpcast import statistics
 from tcpcast.engines.packet.scenario_features import find_late_class
 from tcpcast.engines.packet.time_series import slot_counters
-from tcpcast.readable_units import time_text
+from tcpcast.quantity.readable_units import time_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

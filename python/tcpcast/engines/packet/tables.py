@@ -9,6 +9,7 @@ import numpy as np
 
 from tcpcast import _native, statistics
 from tcpcast.answer import Note
+from tcpcast.answer.metrics import CLASS_METRICS, METRICS, PERCENTILES
 from tcpcast.engines.packet import cross_traffic, file_goodputs, link_tables, transfers
 from tcpcast.engines.packet.configuration import SIZE_BOUNDS, UNLIMITED_WINDOW, sorted_listed_sizes
 from tcpcast.engines.packet.counters import (
@@ -31,10 +32,9 @@ from tcpcast.engines.table_columns import (
     quantity_table,
     rows_to_table,
 )
-from tcpcast.metrics import CLASS_METRICS, METRICS, PERCENTILES
+from tcpcast.quantity.units import digits
 from tcpcast.scenario.classes import has_too_different_file_sizes
-from tcpcast.units import digits
-from tcpcast.vector_products import dot_product
+from tcpcast.statistics.vector_products import dot_product
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

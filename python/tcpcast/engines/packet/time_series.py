@@ -14,7 +14,7 @@ from tcpcast import _native
 from tcpcast.engines.packet.configuration import make_configuration, sorted_listed_sizes
 from tcpcast.engines.packet.scenario_features import has_queue
 from tcpcast.engines.table_columns import concatenate_tables
-from tcpcast.intervals import NORMAL_QUANTILE, student_quantile
+from tcpcast.statistics.intervals import NORMAL_QUANTILE, student_quantile
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

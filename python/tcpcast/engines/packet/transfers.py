@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tcpcast.answer.metrics import METRICS
 from tcpcast.engines.packet.reliability import MIN_FILES, reliable_percentiles
 from tcpcast.engines.table_columns import estimate_part_column, percentile_columns
-from tcpcast.intervals import skew_corrected_half_widths
-from tcpcast.metrics import METRICS
 from tcpcast.statistics import MIN_EVENTS, Estimate
+from tcpcast.statistics.intervals import skew_corrected_half_widths
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

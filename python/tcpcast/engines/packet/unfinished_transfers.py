@@ -6,9 +6,9 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from tcpcast.answer.metrics import METRICS
 from tcpcast.engines.packet.counters import UnfinishedTransfers
-from tcpcast.metrics import METRICS
-from tcpcast.readable_units import time_text
+from tcpcast.quantity.readable_units import time_text
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence

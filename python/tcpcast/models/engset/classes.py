@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tcpcast.errors import DomainError
 from tcpcast.models.domain import require_count, require_positive
 from tcpcast.models.engset.flights import isolated_connection
 from tcpcast.models.engset.path import ROUNDING_TOLERANCE
 from tcpcast.models.engset.shared_link import check_buffer
-from tcpcast.vector_products import dot_product
+from tcpcast.process.errors import DomainError
+from tcpcast.statistics.vector_products import dot_product
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

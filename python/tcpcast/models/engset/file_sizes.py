@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tcpcast.errors import DomainError
 from tcpcast.models.domain import require_count, require_positive, require_window
 from tcpcast.models.engset.flights import lone_transfer
 from tcpcast.models.engset.shared_link import check_buffer
-from tcpcast.vector_products import dot_product
+from tcpcast.process.errors import DomainError
+from tcpcast.statistics.vector_products import dot_product
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

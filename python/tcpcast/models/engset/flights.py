@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tcpcast.errors import DomainError
 from tcpcast.models.domain import (
     require_count,
     require_file_size,
@@ -19,6 +18,7 @@ from tcpcast.models.domain import (
     require_window,
 )
 from tcpcast.models.engset.path import ROUNDING_TOLERANCE
+from tcpcast.process.errors import DomainError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tcpcast.errors import DomainError
 from tcpcast.models.domain import require_not_negative, require_positive, require_window
+from tcpcast.process.errors import DomainError
 
 ROUNDING_TOLERANCE = 1e-9
 """Relative tolerance of comparisons that distinguish cases: 0.048/0.006 must count as 8."""

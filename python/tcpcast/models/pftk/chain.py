@@ -40,7 +40,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tcpcast.array_types import Floats
-from tcpcast.errors import DomainError
 from tcpcast.models.domain import (
     require_window,
     to_checked_arrays,
@@ -49,7 +48,8 @@ from tcpcast.models.domain import (
 )
 from tcpcast.models.pftk.closed_form import throughput
 from tcpcast.models.pftk.timeouts import backoff_polynomial, unchecked_timeout_probability
-from tcpcast.vector_products import dot_product
+from tcpcast.process.errors import DomainError
+from tcpcast.statistics.vector_products import dot_product
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tcpcast.array_types import Floats, Table
-from tcpcast.errors import DomainError
 from tcpcast.models.bisection import bisect_largest_loss_ratio
 from tcpcast.models.domain import to_checked_arrays, to_positive_array
 from tcpcast.models.mathis import mathis_rate_pps
 from tcpcast.models.pftk.timeouts import backoff_polynomial, unchecked_timeout_probability
+from tcpcast.process.errors import DomainError
 
 WINDOW_REGIME, TRIPLE_DUPLICATES_REGIME, TIMEOUTS_REGIME = "window", "triple duplicates", "timeouts"
 """Values of :attr:`Throughput.regime`."""

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tcpcast.array_types import Floats
-from tcpcast.errors import DomainError
 from tcpcast.models.short.window_growth import file_sizes
+from tcpcast.process.errors import DomainError
 
 LossDistribution = Literal["generalised-poisson", "negative-binomial", "as-printed"]
 

@@ -21,7 +21,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tcpcast.array_types import Floats
-from tcpcast.errors import DomainError
 from tcpcast.models.cardwell import connection_latency_s
 from tcpcast.models.short.losses import (
     MAX_LOSSES,
@@ -38,6 +37,7 @@ from tcpcast.models.short.lossless_latency import (
     lossless_rest_latency_s,
 )
 from tcpcast.models.short.window_growth import ShortTransfer, WindowGrowth, file_sizes
+from tcpcast.process.errors import DomainError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

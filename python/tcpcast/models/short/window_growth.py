@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tcpcast.array_types import Floats
-from tcpcast.errors import DomainError
 from tcpcast.models.domain import require_not_negative, require_positive, require_window
+from tcpcast.process.errors import DomainError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

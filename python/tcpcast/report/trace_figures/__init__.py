@@ -15,6 +15,7 @@ from tcpcast.captures.groups import host_address
 from tcpcast.captures.model_rates import PFTK_LABEL, mean_model_inputs, model_curves
 from tcpcast.captures.models import NO_LOSS_CLASS, TD_CLASS, measured_intervals
 from tcpcast.captures.table import INTERVAL_S, select_rows
+from tcpcast.quantity.units import digits
 from tcpcast.report.chart import Axis, Chart, Panel, Series, percent_tick
 from tcpcast.report.palette import BLACK, BLUE, GREEN, ORANGE, PURPLE, VERMILION
 from tcpcast.report.quantity import three_digit_text
@@ -29,7 +30,6 @@ from tcpcast.report.trace_figures.direction_data import (
 from tcpcast.report.trace_figures.over_time import draw_over_time
 from tcpcast.report.trace_figures.sequence import draw_sequence
 from tcpcast.report.trace_verdict import all_directions
-from tcpcast.units import digits
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.limit_names import LIMIT_NAMES
+from tcpcast.answer.limit_names import LIMIT_NAMES
 from tcpcast.report.chart import (
     Axis,
     Band,

@@ -7,24 +7,24 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tcpcast import units
 from tcpcast.answer import Answer, Status
-from tcpcast.compare import main_metric
-from tcpcast.drift import MIN_CYCLES
+from tcpcast.comparison.compare import main_metric
 from tcpcast.engines import REGISTRY, answer
 from tcpcast.engines.formula.collect_inputs import (
     loss_limited_pps,
 )
 from tcpcast.engines.registry import Formula
 from tcpcast.engines.stack_support import SupportLevel, get_stack_support
-from tcpcast.errors import OptionError, ScenarioError, UnitError, name_of
 from tcpcast.models.cubic import CUBIC_BETA, CUBIC_C
 from tcpcast.models.domain import DOMAINS, LOSS_RATIO, TIMEOUT_TIME_SHARE
-from tcpcast.path_option_definitions import PATH_OPTIONS
-from tcpcast.ranges import DEFAULT_POINTS, is_range
+from tcpcast.options.path_option_definitions import PATH_OPTIONS
+from tcpcast.process.errors import OptionError, ScenarioError, UnitError, name_of
+from tcpcast.quantity import units
+from tcpcast.quantity.ranges import DEFAULT_POINTS, is_range
 from tcpcast.scenario import Scenario
 from tcpcast.scenario.changes import apply_changes
 from tcpcast.scenario.modern_tcp import RATE_BASED, get_header_bytes
+from tcpcast.statistics.drift import MIN_CYCLES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -352,8 +352,8 @@ def _sizes(scenario: Scenario) -> Sequence[int]:
 def _choose_duration_s(scenario: Scenario, *, quick: bool) -> tuple[float, bool]:
     """Return the simulated seconds of endless flows, and whether they are enough for a result.
 
-    A run should have :data:`MIN_LOSSES` losses, or :data:`tcpcast.drift.MIN_CYCLES` cycles between
-    losses at a full buffer, unless it then has too many packets.
+    A run should have :data:`MIN_LOSSES` losses, or :data:`tcpcast.statistics.drift.MIN_CYCLES`
+    cycles between losses at a full buffer, unless it then has too many packets.
     """
     group, pps = scenario.populations[0], estimate_send_rate_pps(scenario)
     loss = scenario.path(group).loss

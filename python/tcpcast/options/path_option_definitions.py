@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from tcpcast.command_option import REQUIRED, FormField, Option, options_by_key
+from tcpcast.options.command_option import REQUIRED, FormField, Option, options_by_key
 
 
 def _option_field(metavar: str, help_text: str, *, default: Any = None, **facts: Any) -> Any:

@@ -8,7 +8,7 @@ import math
 import zlib
 from typing import TYPE_CHECKING, Any
 
-from tcpcast.errors import CaptureError
+from tcpcast.process.errors import CaptureError
 
 if TYPE_CHECKING:
     from pathlib import Path

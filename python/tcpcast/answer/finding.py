@@ -50,7 +50,7 @@ class Finding:
     bound
         ``at most`` or ``at least`` if the value is only a bound.
     limit
-        What limits the value: a key of :data:`tcpcast.limit_names.LIMIT_NAMES`, or "".
+        What limits the value: a key of :data:`tcpcast.answer.limit_names.LIMIT_NAMES`, or "".
     place
         Values of varied keys to which the value belongs: key, value and unit.
     tied

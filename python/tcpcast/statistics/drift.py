@@ -11,15 +11,15 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from tcpcast import intervals
-from tcpcast.intervals import MAX_COSINES
-from tcpcast.vector_products import matrix_product
+from tcpcast.statistics import intervals
+from tcpcast.statistics.intervals import MAX_COSINES
+from tcpcast.statistics.vector_products import matrix_product
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from tcpcast.intervals import Floats, MetricKey
     from tcpcast.statistics import Estimate
+    from tcpcast.statistics.intervals import Floats, MetricKey
 
 DRIFT_LEVEL = 0.01
 """Share of answers without a trend in which the test may report a trend."""
@@ -42,7 +42,7 @@ def find_drifting_metrics(estimates: Mapping[MetricKey, Estimate | None]) -> fro
     ----------
     estimates
         All estimates of one answer, by metric (and class). The number of estimates determines the
-        level of each test, see :func:`tcpcast.intervals.select_significant_tests`.
+        level of each test, see :func:`tcpcast.statistics.intervals.select_significant_tests`.
     """
     levels = {}
     for name, e in estimates.items():
@@ -66,7 +66,7 @@ def find_trend(units: Floats, replications: int) -> tuple[float, float]:
     Parameters
     ----------
     units, replications
-        See :func:`tcpcast.intervals.variance_of_mean`.
+        See :func:`tcpcast.statistics.intervals.variance_of_mean`.
 
     References
     ----------

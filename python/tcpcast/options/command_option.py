@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, get_args
 
-from tcpcast.errors import with_names
+from tcpcast.process.errors import with_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

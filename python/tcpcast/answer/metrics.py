@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, get_args
 
-from tcpcast.metric_definition import ANY_TRAFFIC, ClassColumnGroup, MetricDefinition
+from tcpcast.answer.metric_definition import ANY_TRAFFIC, ClassColumnGroup, MetricDefinition
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from tcpcast.metric_definition import Counters
+    from tcpcast.answer.metric_definition import Counters
 
 LOSS_INDICATIONS: Counters = ("fast_retransmits", "timeout_sequences")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from tcpcast.units import digits
+from tcpcast.quantity.units import digits
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

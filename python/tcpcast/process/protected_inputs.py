@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
-from tcpcast.errors import TcpcastError
+from tcpcast.process.errors import TcpcastError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tcpcast.errors import UnitError
+from tcpcast.process.errors import UnitError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -107,7 +107,7 @@ def is_range(text: str | None) -> bool:
 
 
 def _split_range(quantity: Quantity, text: str) -> tuple[str, str]:
-    from tcpcast.units import quote
+    from tcpcast.quantity.units import quote
 
     parts = [part.strip() for part in text.split("..")]
     if len(parts) != 2:
@@ -142,7 +142,7 @@ def _check_order(
     *,
     linear: bool,
 ) -> None:
-    from tcpcast.units import quote
+    from tcpcast.quantity.units import quote
 
     (low_text, first), (high_text, last) = low, high
     if not math.isfinite(first) or not math.isfinite(last):

@@ -1,7 +1,7 @@
 """The findings of a run and of a sweep: what their verdicts and the titles of figures state.
 
 The basis of a finding is the reference of the tables: the most trusted answer that has the value
-(:func:`tcpcast.compare.order_by_trust`).
+(:func:`tcpcast.comparison.compare.order_by_trust`).
 """
 
 from __future__ import annotations
@@ -11,7 +11,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tcpcast.answer import Metric
-from tcpcast.compare import (
+from tcpcast.answer.finding import Finding
+from tcpcast.answer.metrics import HEADLINE_METRICS, METRICS
+from tcpcast.comparison.compare import (
     differ_significantly,
     engine_rank,
     is_formula,
@@ -19,16 +21,14 @@ from tcpcast.compare import (
     main_metric,
     packets_text,
 )
-from tcpcast.finding import Finding
-from tcpcast.metrics import HEADLINE_METRICS, METRICS
-from tcpcast.readable_units import count_text
+from tcpcast.quantity.readable_units import count_text
 from tcpcast.scenario.file_sizes import transfer_size_text, typed_byte_sizes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from tcpcast.answer import Answer
-    from tcpcast.compare import ComparedAnswers, Comparison, ComparisonRow
+    from tcpcast.comparison.compare import ComparedAnswers, Comparison, ComparisonRow
     from tcpcast.scenario import Scenario
     from tcpcast.scenario.classes import Population
 

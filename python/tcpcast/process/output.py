@@ -24,9 +24,9 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tcpcast import protected_inputs
-from tcpcast.errors import MachineError, TcpcastError
-from tcpcast.sanitize import escape_control_characters
+from tcpcast.process import protected_inputs
+from tcpcast.process.errors import MachineError, TcpcastError
+from tcpcast.process.sanitize import escape_control_characters
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,8 +11,8 @@ from dataclasses import asdict, dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from tcpcast.errors import Suggestion, UnknownMetric, refusal_text
-from tcpcast.metrics import METRICS
+from tcpcast.answer.metrics import METRICS
+from tcpcast.process.errors import Suggestion, UnknownMetric, refusal_text
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping

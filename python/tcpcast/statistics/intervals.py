@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tcpcast.vector_products import dot_product, matrix_product
+from tcpcast.statistics.vector_products import dot_product, matrix_product
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping

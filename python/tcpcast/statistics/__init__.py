@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tcpcast import intervals
-from tcpcast.errors import DomainError
+from tcpcast.process.errors import DomainError
+from tcpcast.statistics import intervals
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from tcpcast.intervals import MetricKey
+    from tcpcast.statistics.intervals import MetricKey
 
 Floats = NDArray[np.float64]
 
@@ -227,7 +227,7 @@ def estimate_ratio(
     R. G. Miller, "The jackknife: a review", Biometrika 61 (1974).
     A. Tafazzoli, J. R. Wilson, "Skart: a skewness- and autoregression-adjusted batch-means
     procedure for simulation analysis", IIE Transactions 43 (2011): the correction for skewness.
-    The long-run variance: :func:`tcpcast.intervals.variance_of_mean`.
+    The long-run variance: :func:`tcpcast.statistics.intervals.variance_of_mean`.
     """
     y, x = _as_columns(numerators, denominators, replications)
     total = float(x.sum())
@@ -342,8 +342,8 @@ def mser5(series: ArrayLike) -> Truncation:
 def find_correlated_metrics(estimates: Mapping[MetricKey, Estimate | None]) -> frozenset[MetricKey]:
     """Return the metrics of one answer, ``estimates``, whose units are significantly correlated.
 
-    :func:`tcpcast.intervals.select_significant_tests` combines the tests; each returned metric must
-    also satisfy :attr:`Estimate.is_correlated`.
+    :func:`tcpcast.statistics.intervals.select_significant_tests` combines the tests; each returned
+    metric must also satisfy :attr:`Estimate.is_correlated`.
     """
     levels = {
         name: 0.5 * math.erfc(e.lag1_z_score / math.sqrt(2.0))

@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tcpcast.errors import ScenarioError
+from tcpcast.process.errors import ScenarioError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

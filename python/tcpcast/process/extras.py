@@ -9,7 +9,7 @@ from contextlib import chdir
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tcpcast.errors import MachineError
+from tcpcast.process.errors import MachineError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tcpcast.answer import Metric, unit_of_metric
+from tcpcast.answer.metrics import METRICS, sort_metrics
 from tcpcast.engines import REGISTRY
 from tcpcast.engines.registry import Formula
-from tcpcast.metrics import METRICS, sort_metrics
-from tcpcast.readable_units import count_text
+from tcpcast.quantity.readable_units import count_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -159,7 +159,7 @@ def compare_metrics(answers: Sequence[Answer]) -> Comparison:
     -------
     Comparison
         One row per metric that at least one engine has, in the order of
-        :data:`tcpcast.metrics.METRICS`; metrics of other packages come last.
+        :data:`tcpcast.answer.metrics.METRICS`; metrics of other packages come last.
     """
     applicable = _select_applicable(answers)
     return _compare_rows(applicable, [a.metrics for a in applicable])

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tcpcast import units
-from tcpcast.command_option import FormField, Option, options_by_key
-from tcpcast.errors import InputError, ScenarioError, UnitError, naming_options
+from tcpcast.options.command_option import FormField, Option, options_by_key
+from tcpcast.process.errors import InputError, ScenarioError, UnitError, naming_options
+from tcpcast.quantity import units
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -186,7 +186,7 @@ def _read(option: str, read: Any, text: str) -> float:
 
 
 def _read_uses(text: str) -> dict[str, int]:
-    from tcpcast.errors import did_you_mean_text  # noqa: PLC0415 - slow
+    from tcpcast.process.errors import did_you_mean_text  # noqa: PLC0415 - slow
 
     uses: dict[str, int] = {}
     for part in filter(None, (each.strip() for each in text.split(","))):

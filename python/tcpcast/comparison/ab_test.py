@@ -19,14 +19,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast.answer import Metric
-from tcpcast.compare import main_metric
+from tcpcast.answer.finding import Finding
+from tcpcast.answer.metrics import METRICS, PERCENTILES, sort_metrics
+from tcpcast.comparison.compare import main_metric
 from tcpcast.engines import RunOptions
 from tcpcast.engines import answer as run_engines
-from tcpcast.errors import DomainError, OptionError
-from tcpcast.finding import Finding
-from tcpcast.intervals import student_quantile
-from tcpcast.metrics import METRICS, PERCENTILES, sort_metrics
+from tcpcast.process.errors import DomainError, OptionError
 from tcpcast.statistics import estimate_mean
+from tcpcast.statistics.intervals import student_quantile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tcpcast import statistics
-from tcpcast.errors import DomainError
+from tcpcast.process.errors import DomainError
 from tcpcast.statistics import Estimate
 
 if TYPE_CHECKING:

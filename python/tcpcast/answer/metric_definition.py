@@ -1,4 +1,4 @@
-"""Definition of a metric: the fields of the rows of :data:`tcpcast.metrics.METRICS`."""
+"""Definition of a metric: the fields of the rows of :data:`tcpcast.answer.metrics.METRICS`."""
 
 from __future__ import annotations
 

@@ -15,8 +15,8 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from tcpcast.errors import UnitError, find_nearest_word
-from tcpcast.unit_tables import BYTE_UNITS, RATE_UNITS, TIME_NAMES, TIME_UNITS
+from tcpcast.process.errors import UnitError, find_nearest_word
+from tcpcast.quantity.unit_tables import BYTE_UNITS, RATE_UNITS, TIME_NAMES, TIME_UNITS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

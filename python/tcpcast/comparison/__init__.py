@@ -1,0 +1,1 @@
+"""Answers of several engines or scenarios beside each other, and the verdict on them."""

@@ -1,0 +1,1 @@
+"""Options of commands and of the page, and the scenarios that they describe."""

@@ -1,0 +1,1 @@
+"""What a process reads, writes and reports: errors, files, interrupts."""

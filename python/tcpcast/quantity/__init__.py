@@ -1,0 +1,1 @@
+"""Quantities with units, as users write and read them."""
