@@ -6,7 +6,7 @@ tail beyond k that contains the share q of all files.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar
 
 from pydantic import Field
@@ -126,6 +126,10 @@ class Distribution(Table, Generic[Quantity]):
     def share_above(self, value: float) -> float:
         """Return P(X > value); ``value`` is in seconds or packets and at least 0."""
         raise NotImplementedError
+
+    def shares_above(self, values: Iterable[float]) -> list[float]:
+        """Return P(X > value) for each value."""
+        return [self.share_above(value) for value in values]
 
     def has_finite_variance(self) -> bool:
         """Return True if the variance is finite."""

@@ -32,7 +32,7 @@ def mean_drawn_size_pkts(distribution: Distribution[Any], *, rounded_down: bool 
     """
     shift = 0.0 if rounded_down else 0.5
     # The mean is the sum of P(size >= k) over k = 1, 2, ...; the first term is 1.
-    small = math.fsum(distribution.share_above(k - shift) for k in range(2, _EXACT_TERMS + 1))
+    small = math.fsum(distribution.shares_above(k - shift for k in range(2, _EXACT_TERMS + 1)))
     # Approximate the sum of the remaining terms by an integral.
     times, beyond = _survival_function(distribution, _EXACT_TERMS + 0.5 - shift)
     return 1.0 + small + float(np.trapezoid(beyond, times))
@@ -82,4 +82,4 @@ def _survival_function(distribution: Distribution[Any], minimum: float) -> tuple
     """Return geometrically spaced sizes t, the first one ``minimum``, and P(X > t)."""
     times = np.geomspace(max(minimum, 1e-3), MAX_FILE_PKTS, _INTEGRATION_STEPS)
     times[0] = minimum
-    return times, np.array([distribution.share_above(float(time)) for time in times])
+    return times, np.array(distribution.shares_above(times.tolist()))
