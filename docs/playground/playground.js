@@ -108,7 +108,7 @@ const SENTENCES = {
     const reached = at < 0 ? "does not reach" : "reaches";
     const when = at < 0 ? "" : ` after ${amount(answer.windows.time_ns[at] * NS, "s")}, ${brief(answer.windows.time_ns[at] * NS / facts.rtt_s)} RTT`;
     const lost = total(classes, "queue_drops");
-    return `The window ${reached} the bandwidth-delay product of ${brief(target)} packets${when}; the link is busy for ${share(link.busy_ns / link.time_ns)} of these ${amount(link.time_ns * NS, "s")}, and ${lost || "no"} packets are lost.`;
+    return `The window ${reached} the bandwidth-delay product of ${brief(target)} packets${when}; the link is busy for ${share(link.busy_ns / link.time_ns)} of the first ${amount(link.time_ns * NS, "s")}, and ${lost || "no"} packets are lost.`;
   },
   "saw-tooth": ({ facts, link, classes }) => {
     const rate = total(classes, "sent") / (link.time_ns * NS);

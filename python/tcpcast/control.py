@@ -1,4 +1,4 @@
-"""Congestion control as a Python class, which engine ``packet`` runs as a stack of its own."""
+"""Congestion control as a Python class, which the ``packet`` engine runs as a stack of its own."""
 
 from __future__ import annotations
 

@@ -73,10 +73,13 @@ def test_printed_scenario_gives_the_same_run(capsys: Capture) -> None:
         (("--up", "fast"), '--up: "fast" is not a rate'),
         (("--rtt", "soon"), '--rtt: "soon" is not a time'),
         (("--buffer", "3"), '--buffer: "3" has no unit'),
-        (("--set", "link.up.queue=cake"), "link.up.queue: --queue sets it for both directions"),
+        (
+            ("--set", "link.up.queue=cake"),
+            "link.up.queue: --queue sets the value for both directions",
+        ),
         (
             ("--buffer", "50pkt", "--set", "link.*.buffer=9pkt"),
-            "link.*.buffer: --buffer sets it for both directions",
+            "link.*.buffer: --buffer sets the value for both directions",
         ),
     ],
 )

@@ -26,7 +26,7 @@ web-10mbit: 134 on/off sources, RTT 50 ms, bottleneck 10 Mbit/s, buffer 150
 packets, rfc-newreno
 
 The smallest buffer for a loss of 1 % is 114 packets (110 to 120).
-The loss ratio is then 0.990 ± 0.040 %, on a curve through 7 runs.
+The loss ratio is then 0.99 % (0.95 to 1.03), on a curve through 7 runs.
 
 A buffer of 171 kB.
 

@@ -38,7 +38,7 @@ def without(key: str) -> bytes:
         ("flent", without("results"), "JSON, but not from flent"),
         ("flent", without("version"), "version of this file of flent's format is not supported"),
         ("flent", without("version")[:-1] + b', "version": 9}', "version 9 of flent's format"),
-        ("flent", 100_000 * b"[", "too many levels of JSON for a file of flent"),
+        ("flent", 100_000 * b"[", "the JSON is nested more deeply than in any file of flent"),
         ("crusader", b"{}", "JSON, but not from Crusader: pings and streams are missing"),
         (
             "crusader",
@@ -46,7 +46,7 @@ def without(key: str) -> bytes:
             "a result of Crusader that is not exported; use `crusader export FILE`",
         ),
         ("iperf3", b"{", "not valid JSON"),
-        ("iperf3", b'{"start": ' + 100_000 * b"[", "JSON with too"),
+        ("iperf3", b'{"start": ' + 100_000 * b"[", "the JSON is nested too deeply"),
     ],
 )
 def test_one_line(

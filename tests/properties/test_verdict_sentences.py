@@ -153,6 +153,9 @@ def test_untrusted_values_are_marked_and_bounds_come_last() -> None:
 
 def test_a_formula_that_is_far_off_is_no_difference_in_per_cent() -> None:
     simulated = Answer("packet", kind="simulation", metrics={RATE: interval(1e6, 0.1, 0.1)})
+    for ratio, text in ((1.009, "agrees within 1 %"), (1.011, "differs by +1.1 %")):
+        near = Answer("pftk", metrics={RATE: Metric(ratio * 1e6)})
+        assert verdict_on([simulated, near], scenario("bulk")).endswith(f"the formula pftk {text}.")
     far = Answer("mathis", metrics={RATE: Metric(1.2e8)})
     sentence = verdict_on([simulated, far], scenario("bulk"))
     assert sentence.endswith("; no formula applies: the closest, mathis, is 120 times as large.")
@@ -186,9 +189,10 @@ def test_ends_of_a_sweep_differ_only_if_their_intervals_are_disjoint(rows: list[
     assert (ALIKE in sentence) == (high.low <= low.high)
     if ALIKE not in sentence:
         tied = sum(row.high is not None and row.high >= high.low for row in rows)
-        several = f"{tied} values, for example " if tied > 1 else ""
-        place = f"largest with {several}round-trip time {10 * (rows.index(high) + 1)} ms"
-        assert place in sentence
+        place = f"largest with round-trip time {10 * (rows.index(high) + 1)} ms"
+        noun = f"other value{'s' * (tied > 2)}"
+        others = f" (not significantly different from {tied - 1} {noun})" if tied > 1 else ""
+        assert f"{place}{others}: " in sentence
 
 
 def test_a_sweep_names_no_single_extreme_within_a_tie() -> None:
@@ -197,8 +201,9 @@ def test_a_sweep_names_no_single_extreme_within_a_tie() -> None:
     rows += [Metric(40e6, 39e6, 41e6), Metric(96.3e6, interval_warning="drifting")]
     columns = columns_of(rows)
     assert verdict_on_sweep(columns) == (
-        "The goodput is largest with 2 values, for example round-trip time 10 ms: 96.5 Mbit/s (96.4"
-        " to 96.6), and smallest with round-trip time 30 ms: 40 Mbit/s (39 to 41)."
+        "The goodput is largest with round-trip time 10 ms (not significantly different from 1 "
+        "other value): 96.5 Mbit/s (96.4 to 96.6), and smallest with round-trip time 30 ms: 40 "
+        "Mbit/s (39 to 41)."
     )
     largest, smallest = sweep_findings(columns, {"network.rtt": "s"})
     assert largest.to_json()["tied"] == 2
@@ -207,7 +212,7 @@ def test_a_sweep_names_no_single_extreme_within_a_tie() -> None:
     for end in ("low", "high", "interval_warning"):
         columns[f"{RATE}_{end}"] = [None] * 4
     columns[RATE] = [96.5e6, 40e6, 96.5e6, 96.5e6]  # formulas of a full link
-    assert "largest with 3 values, for example" in verdict_on_sweep(columns)
+    assert "ms (not significantly different from 2 other values): 96.5" in verdict_on_sweep(columns)
 
 
 def test_sizes_with_a_handshake_are_judged_by_their_total_time() -> None:
@@ -308,6 +313,12 @@ def test_sweep_takes_the_most_trusted_engine_and_the_mean_of_replications() -> N
         (RATE, Metric(77.8103e6, 75.5075e6, 80.5292e6), "78 Mbit/s (76 to 81)"),
         (RATE, Metric(77.8103e6), "77.8 Mbit/s"),
         (RATE, Metric(0.0, 0.0, 0.0), "nothing"),
+        (
+            RATE,
+            Metric(2e6, interval_warning="too few losses: 3"),
+            "2 Mbit/s (no interval: too few losses)",
+        ),
+        (RATE, Metric(2e6, interval_warning="no interval"), "2 Mbit/s (no interval)"),
         ("on_time_s", Metric(math.nan, at_least=2.0), "at least 2 s"),
         ("on_time_s", Metric(math.nan, interval_warning="too few: 3"), "unknown (too few)"),
         ("on_time_s", Metric(2.0, trusted=False), "2 s (not to be trusted)"),

@@ -20,7 +20,7 @@ def wrong_numbers(sentence: str, findings: Sequence[Finding]) -> list[str]:
         exact += [v for v in (value.value, value.low, value.high, value.at_least) if v is not None]
         exact += [float(v) for _, v, _ in finding.place if isinstance(v, int | float)]
         exact += [1 + value.value]  # "2.1 times as large"
-        exact += [finding.tied]
+        exact += [finding.tied - 1]
         texts = (finding.subject, finding.evidence, finding.action, finding.basis)
         known.update(number for text in texts for number in _NUMBER.findall(text))
         known.update(re.findall(r"(?<=_p)\d+", finding.metric))  # "in 95 % of cases"

@@ -141,7 +141,7 @@ cross=[{model='poisson',mean='80'}] | .0.mean: "80" has no unit; use "80mbit", o
 cross=[{model='poisson',mean='0%'}] | .0.mean: "0%" must be above 0
 cross=[{model='poisson',mean='unlimited'}] | .0.mean: "unlimited" is too large
 cross=[{model='poisson',mean='20000%'}] | .0.mean: "20000%" is too large
-cross=[{model='poisson',mean='3%',sd='4%'}] | .0.sd: belongs to model = "fgn", not
+cross=[{model='poisson',mean='3%',sd='4%'}] | .0.sd: requires model = "fgn", not
 cross=[{model='poisson',mean='3%',hop='bottle'}] | .0.hop: there is no hop "bottle"
 cross.0.mean=3% | : the scenario has no cross traffic; add [[cross]]
 cross=[{model='fgn',mean='3%',sd='2%',hurst=1}] |
@@ -191,7 +191,7 @@ network.bottleneck.queue={kind='pie',alpha='fast'} |
     .alpha: "fast" is not a gain; use a number from 0 to 1e+06
 network.bottleneck.queue={kind='fq_codel',quantum='0B'} |
     .quantum: must be above 0 and at most 1 GB; use
-network.bottleneck.queue={kind='cake',overhead=44} | .overhead: belongs to a shaper; add rate
+network.bottleneck.queue={kind='cake',overhead=44} | .overhead: requires a shaper; add rate
 network.bottleneck.queue={kind='cake',rate='5mbit',overhead=-65} |
     .overhead: -65 is too small; use at least -64
 network.bottleneck.queue={kind='cake',rate='9mbit',flows='triple'} |
@@ -434,19 +434,19 @@ cross=[{model='trace',times=0,bytes=[3000,0,1500.5],file='/dev/zero'}] |
 cross=[{model='trace',file='/dev/zero'}] | .0.file: /dev/zero is not a file
 cross=[{model='trace',file='.'}] | .0.file: . is not a file
 cross=[{model='poisson',mean='9%',sd='20%'}] |
-    .0.sd: belongs to model = "fgn", not "poisson"; remove this key
+    .0.sd: requires model = "fgn", not "poisson"; remove this key
 cross=[{model='poisson',mean='9%',hurst=0.7}] |
-    .0.hurst: belongs to model = "fgn", not "poisson"; remove this key
+    .0.hurst: requires model = "fgn", not "poisson"; remove this key
 cross=[{model='poisson',mean='9%',alpha=1.5}] |
-    .0.alpha: belongs to model = "pareto", not "poisson"; remove this key
+    .0.alpha: requires model = "pareto", not "poisson"; remove this key
 cross=[{model='fgn',mean='80%',sd='4mbit',hurst=0.7,name='noise',sources=5}] |
-    .0.sources: belongs to model = "pareto", not "fgn"; remove this key
+    .0.sources: requires model = "pareto", not "fgn"; remove this key
 cross=[{model='pareto',mean='3mbit',sources=20,on='100ms',off='300ms',sd='20%'}] |
-    .0.sd: belongs to model = "fgn", not "pareto"; remove this key
+    .0.sd: requires model = "fgn", not "pareto"; remove this key
 cross=[{model='pareto',mean='3mbit',sources=20,on='100ms',off='300ms',file='a.csv'}] |
-    .0.file: belongs to model = "trace", not "pareto"; remove this key
+    .0.file: requires model = "trace", not "pareto"; remove this key
 cross=[{model='trace',times=[1,2,4],bytes=[3000,0,1500.5],hurst=0.7}] |
-    .0.hurst: belongs to model = "fgn", not "trace"; remove this key
+    .0.hurst: requires model = "fgn", not "trace"; remove this key
 network={rtt='1s',hop=[{name='a',rate='9mbit',shared=false}]} |
     .hop: the sources share no hop; remove shared = false from one hop
 network={rtt='1s',hop=[{name='a',rate='9mbit',measured=true},{name='b',measured=true}]} |
@@ -507,9 +507,9 @@ class=[{name='a',flows=1,start='1s'}] && traffic.start=['3s'] |
 run.report_at=['2s','1s'] | : the times are not in ascending order
 run.report_at=['1s'] && tcp={stack='max-plus-reno'} |
     : counts bytes delivered in order, but the receiver of max-plus-reno does not sort packets
-tcp={stack='linux-reno',virtual_flows=2} | .virtual_flows: belongs to stack = "multcp"
-tcp={stack='rfc-reno',virtual_flows=2} | .virtual_flows: belongs to stack = "multcp"
-tcp={stack='prague-2024',ecn_fallback=true} | .ecn_fallback: belongs to stack = "prague"
+tcp={stack='linux-reno',virtual_flows=2} | .virtual_flows: requires stack = "multcp"
+tcp={stack='rfc-reno',virtual_flows=2} | .virtual_flows: requires stack = "multcp"
+tcp={stack='prague-2024',ecn_fallback=true} | .ecn_fallback: requires stack = "prague"
 tcp={stack='linux-cubic',pacing='0bit'} | .pacing: "0bit" must be above 0
 tcp={stack='linux-cubic',pacing='unlimited'} |
     .pacing: "unlimited" is not a limit; use "50mbit", for example, or "internal" or "fq" or

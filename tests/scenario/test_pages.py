@@ -129,7 +129,7 @@ def test_har_gives_parents_delays_and_server_times(tmp_path: Path) -> None:
         ("", "not valid JSON in line 1; use a complete file of a browser's HAR export"),
         ('{"log": {"entries": [', "not valid JSON in line 1"),
         ("[]", "JSON without an object"),
-        ("[" * 100_000, "too many levels of JSON"),
+        ("[" * 100_000, "nested more deeply"),
         ('{"log": 3}', "contains no requests; use a complete HAR export"),
         ('{"log": {"entries": [{"request": {"url": 5}}, 7, null]}}', "contains no requests over"),
         ('{"a": [' + "1," * 4_000_001 + "1]}", "more than 4,000,000 values; export a single page"),
@@ -284,13 +284,13 @@ def test_har_file_as_scenario_says_how_to_use_it(tmp_path: Path) -> None:
     with pytest.raises(ScenarioError) as caught:
         load_scenario(path)
     assert str(caught.value) == (
-        f"{path}: a page, not a scenario; load it on a line: tcpcast run page-lte "
-        f"--set class.web.traffic.objects={path}"
+        f"{path}: a page, not a scenario; to simulate loading this page over LTE, use "
+        f"tcpcast run page-lte --set class.web.traffic.objects={path}"
     )
     with pytest.raises(CaptureError) as caught_by_trace:
         trace(path)
     assert str(caught_by_trace.value) == str(caught.value).replace("a scenario", "a capture")
-    with pytest.raises(TcpcastError, match="a page without answers; load it on a line: tcpcast r"):
+    with pytest.raises(TcpcastError, match="a page without answers; to simulate loading"):
         read_saved_answers(path)
     changes = {"class.web.traffic.objects": str(path)}
     (web,) = load_scenario("page-lte", changes=changes).populations

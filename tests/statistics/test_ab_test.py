@@ -79,7 +79,8 @@ def test_equal_scenarios_have_no_difference() -> None:
             assert not row.is_significant
             assert row.users is None
     assert test.main.name == "page_time_p95_s"
-    assert "does not differ significantly" in verdict_text(find_verdict(test, ("a", "b")))
+    sentence = verdict_text(find_verdict(test, ("a", "b")))
+    assert sentence == "The page time p95 does not differ significantly (B - A: 0 s)."
 
 
 def test_pairs_have_a_narrower_difference_than_their_values() -> None:

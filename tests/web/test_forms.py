@@ -18,6 +18,7 @@ from tcpcast.plan.questions import QUESTIONS
 from tcpcast.scenario import parse_assignments
 from tcpcast.scenario.loading import get_packaged_names, load
 from tcpcast.scenario.rate import TokenBucket
+from tcpcast.scenario.traffic import Messages
 
 from web.conftest import Page
 
@@ -92,6 +93,21 @@ def test_the_fields_of_a_scenario_set_its_keys() -> None:
         assert FORMS["run"].request({"file": name}).words() == ["run", name]
         typed = parse_assignments(f"{each.name}={each.default}" for each in fields if each.default)
         assert load(name, changes=typed).resolved() == load(name).resolved()
+
+
+def test_hints_of_keys_are_the_descriptions_of_the_schema() -> None:
+    hints = {
+        name: {each.name: each.hint for each in fields}
+        for name, fields in FORMS["run"].by_scenario.items()
+    }
+    description = Messages.model_fields["size"].description
+    assert description
+    assert hints["two-classes"]["network.rtt"].startswith("Base RTT of a packet and its ack")
+    assert hints["home"]["link.down.rate"].startswith("Rate of IP bytes")
+    # The description of messages, not of files.
+    assert hints["home"]["class.call.traffic.size"].rstrip(".").lower() == description.lower()
+    without = {key for of_file in hints.values() for key, hint in of_file.items() if not hint}
+    assert all("host_rtt." in key for key in without)  # names of hosts
 
 
 @pytest.mark.parametrize("form", [*FORMS])

@@ -36,7 +36,7 @@ impl Timed for Nanos {
     }
 }
 
-/// A packet on its way to a place that it reaches at `entered`.
+/// A packet in propagation; it reaches the next link or host at `entered`.
 impl<T: Copy> Timed for Packet<T> {
     #[inline(always)]
     fn time(&self) -> Nanos {

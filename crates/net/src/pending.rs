@@ -53,7 +53,7 @@ impl<T: Copy> PendingPackets<T> {
         self.wheel.pop().map(|(_, packet)| packet)
     }
 
-    /// All packets, in no order.
+    /// All packets, in no particular order.
     pub fn iter(&self) -> impl Iterator<Item = &Packet<InTransit<T>>> {
         self.wheel.iter()
     }

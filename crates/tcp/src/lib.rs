@@ -81,7 +81,7 @@ pub enum CwndUnit {
     Bytes,
 }
 
-/// Packets sent on duplicate acknowledgements below the loss threshold.
+/// Packets sent on duplicate acknowledgements before the number of duplicates reaches `dupthresh`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LimitedTransmit {

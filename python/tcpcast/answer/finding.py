@@ -22,6 +22,9 @@ extreme of a comparison; ``difference``, by how much ``metric`` changes with wha
 it is ""); ``untested``, a difference that cannot be tested without intervals; ``error``, the
 relative difference of a formula (``subject``) from the basis; ``text``, only ``subject``."""
 
+NO_INTERVAL = "no interval"
+"""Reason in place of the interval of a simulated value, if its engine gives no reason."""
+
 NO_VALUE = Metric(math.nan)
 """Value of a finding without a number."""
 
@@ -58,7 +61,8 @@ class Finding:
     count
         Number of senders in ``subject``, which determines the form of the verb.
     evidence
-        A fact that supports the finding, appended as it is: " (buffer 1 BDP)", or "".
+        A fact that supports the finding, appended as it is: " (buffer 1 BDP)", or "". For
+        ``alike``, what the value is, if it can be negative: "B - A".
     action
         What to change first, as a clause in lower case, or "".
     """

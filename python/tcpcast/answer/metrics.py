@@ -32,7 +32,10 @@ PERCENTILE_TIMES: dict[str, tuple[str, tuple[str, ...]]] = {
         "the time from the start of a page to the first byte of its document",
         ("page",),
     ),
-    "first_object": ("the time from the start of a page to its whole document", ("page",)),
+    "first_object": (
+        "the time from the start of a page to the last byte of its document",
+        ("page",),
+    ),
 }
 """Times with percentiles: their meaning, and the traffic whose report begins with them."""
 
@@ -333,7 +336,7 @@ METRICS: dict[str, MetricDefinition] = {
     ),
     "quality_switch_ratio": MetricDefinition(
         unit="1",
-        meaning="share of segments of streams at another rate than the segment before",
+        meaning="share of stream segments whose rate differs from that of the previous segment",
         ratio_of=(("switched_video_ns",), ("video_ns",)),
         class_columns="times",
         can_be_constant=True,

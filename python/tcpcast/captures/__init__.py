@@ -119,7 +119,7 @@ def trace(
     if log is not None:
         if after is not None:
             raise CaptureError(
-                f"a log of {log.program}; a second capture requires a capture", file=file
+                f"a log of {log.program}; --second-capture works only with captures", file=file
             )
         return log
     try:
@@ -141,8 +141,8 @@ def trace(
         logged = read_log(found["text"], file, trace)
         if logged is None:
             raise CaptureError(
-                "not a capture in pcap or pcapng format, but text; make captures with tcpdump -w, "
-                "and logs with iperf3 -J or ss -tin",
+                "not a capture in pcap or pcapng format, but a text file; use tcpdump -w for "
+                "captures, and iperf3 -J or ss -tin for logs",
                 file=file,
             )
         return logged

@@ -57,7 +57,7 @@ def _window_chain_pps(loss: Column, path: Table) -> Column:
     for row, p in enumerate(loss.tolist()):
         rtt, t0, acknowledged, window = (float(path[name][row]) for name in PATH_INPUTS)
         packets_per_ack = max(1, round(acknowledged))
-        # Fails with too many states: an unlimited window with very small loss.
+        # The chain has too many states if the window is unlimited and the loss is very small.
         with contextlib.suppress(DomainError):
             chain = window_chain(
                 loss_probability=p, packets_per_ack=packets_per_ack, receiver_window_pkts=window

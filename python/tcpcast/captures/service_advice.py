@@ -174,7 +174,10 @@ def _client_clause(row: Row) -> str:
         return ""
     idle = format_time(float(row["client_idle_s"]))
     average = " on average" if row["separable"] > 1 else ""
-    return f"; the client waits {idle}{average} before a request, which is not included"
+    return (
+        f"; the client waits {idle}{average} before a request; this wait is not part of the "
+        "latency above"
+    )
 
 
 def _others_clause(others: int, mean_s: float) -> str:

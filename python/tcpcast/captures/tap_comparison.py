@@ -146,8 +146,8 @@ def comparison_warnings(native: Mapping[str, Any]) -> list[str]:
     add(
         native["forgotten"],
         "packet",
-        "of the first tap not found among the next 500,000 packets of the second tap; such packets "
-        "count as lost, even if they arrived later",
+        "seen at the first tap, but not found among the next 500,000 packets at the second tap; "
+        "they count as lost, even if they arrived later",
     )
     add(
         native["dropped"],

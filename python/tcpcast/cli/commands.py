@@ -103,7 +103,7 @@ RUN = Command(
         KeyOption(
             "link",
             "NAME",
-            "Link of a network that the bottleneck's metrics describe.",
+            "In a network, the link that the bottleneck metrics describe.",
             keys=("probes.link",),
         ),
     ),
@@ -113,7 +113,7 @@ RUN = Command(
 PREDICT = Command(
     "predict",
     "Predict TCP's rate on a path, and what limits it.",
-    "Prints what `tcpcast run` prints for a scenario of these options. Without --packet, it "
+    "Prints what `tcpcast run` prints for a scenario with these options. Without --packet, it "
     "simulates only if no formula is reliable and the simulation is quick. RTT, loss, rate, "
     "buffer, flows and size accept ranges: --loss 0.01%..10%.",
     "tcpcast predict --rtt 100ms --loss 1% --rwnd 64KiB --explain",
@@ -121,7 +121,13 @@ PREDICT = Command(
         CONTEXT_OPTION,
         *PATH_OPTIONS.values(),
         Option("packet", "", "Also simulate the path."),
-        Option("count", "N", "Number of values per range; default 10.", "--points", type=int),
+        Option(
+            "count",
+            "N",
+            "Number of values in a range such as 1ms..100ms; default: 10.",
+            "--points",
+            type=int,
+        ),
         *_ANSWER_INPUTS,
     ),
     _ANSWER_OUTPUTS,
@@ -153,7 +159,7 @@ HOME = Command(
         replace(OUT, metavar="DIR|FILE", help="Write a report (.html or .md); repeatable."),
         FORCE,
     ),
-    "Our line",
+    "A home line",
 )
 COMPARE = Command(
     "compare",
@@ -181,7 +187,7 @@ COMPARE = Command(
         Option(
             "replications",
             "N",
-            "Pairs of runs of two scenarios; default 20, or run.replications of A.",
+            "Pairs of runs of two scenarios; default: 20, or run.replications of A.",
             type=int,
             minimum=3,
         ),
@@ -190,7 +196,7 @@ COMPARE = Command(
             for name, text in (
                 ("down", "Rate of the line from the internet."),
                 ("up", "Rate of the line to the internet."),
-                ("rtt", "RTT of the idle line; default the smallest RTT of the ping."),
+                ("rtt", "RTT of the idle line; default: the smallest ping RTT in the file."),
                 ("buffer", "Buffer of the line in each direction."),
             )
         ),
@@ -210,7 +216,8 @@ COMPARE = Command(
 )
 PLAN = Command(
     "plan",
-    "Find the buffer, users, rate, streams or loss for a target.",
+    "Find the buffer, number of users, rate, number of flows, loss or queue setting "
+    "that meets a target.",
     "",
     "tcpcast plan buffer web-10mbit --loss 1%",
 )
@@ -250,7 +257,7 @@ SWEEP = Command(
         Option(
             "processes",
             "N",
-            "Number of local processes; default one per core.",
+            "Number of local processes; default: one per core.",
             type=int,
             minimum=1,
         ),
@@ -327,7 +334,8 @@ TRACE = Command(
         Option(
             "group_by",
             "WAY",
-            "Group flows: all, pair (of hosts), source or destination.",
+            "Combine flows: all of them, or those with the same pair of hosts, source or "
+            "destination (all, pair, source or destination).",
         ),
         Option(
             "rtt",
@@ -394,7 +402,7 @@ REPORT = Command(
             "a sweep.",
             type=list[str],
         ),
-        replace(OUT, help="Output file, .html or .md; default NAME.html; repeatable."),
+        replace(OUT, help="Output file, .html or .md; default: NAME.html; repeatable."),
         ENGINE,
         CHANGES,
         SEED,
@@ -455,13 +463,13 @@ REPRODUCE = Command(
         Option(
             "cell",
             "NAME",
-            "Compute only these rows, such as 'Table 6, N = 82, rate'; write no page.",
+            "Compute only the rows with this name, such as 'Table 6, N = 82, rate'; write no page.",
             default="",
         ),
         replace(
             OUT,
             metavar="DIR|FILE",
-            help="Output folder, default ./PAPER-paper; or an HTML report (.html); repeatable.",
+            help="Output folder; default: ./PAPER-paper; or an HTML report (.html); repeatable.",
         ),
         Option("scenarios", "DIR", "Write each simulation as a scenario file, and an index.csv."),
         Option(
@@ -496,7 +504,7 @@ LINK = Command(
             help="RTT of a 1500 B packet and its ack on the idle link.",
             default=None,
         ),
-        replace(PATH_OPTIONS["rate"], help="Rate; default unlimited."),
+        replace(PATH_OPTIONS["rate"], help="Rate; default: unlimited."),
         Option(
             "trace",
             "FILE",
@@ -505,7 +513,7 @@ LINK = Command(
         ),
         replace(
             PATH_OPTIONS["buffer"],
-            help="Buffer, including the packet in transmission; default 1bdp.",
+            help="Buffer, including the packet in transmission; default: 1bdp.",
         ),
         replace(PATH_OPTIONS["loss"], help="Random loss on the forward path."),
         Option("ack_loss", "RATIO", "Random loss on the return path.", keys=("network.ack_loss",)),
@@ -525,8 +533,8 @@ LINK = Command(
         Option(
             "sender",
             "near|far",
-            "End at which the data sender runs; with links and routes, the end of the server. "
-            "Default: near; with links and routes, far.",
+            "End at which the data sender runs; default: near. If the scenario has links and "
+            "routes: end of the server; default: far.",
             type=LinkEnd,
         ),
         Option(
@@ -556,7 +564,7 @@ LINK = Command(
         Option(
             "device",
             "tun|veth",
-            "Device type; default tun if available.",
+            "Device type; default: tun if available.",
             type=Literal["tun", "veth"],
         ),
         Option("nat", "", "Give both ends access to the networks of this machine; requires root."),
@@ -571,7 +579,8 @@ ACCEPT = Command(
     "Test a congestion control against the criteria of RFC 9743.",
     "Runs a stack, or the Python class in a file, in about 35 simulations: alone, with random "
     "loss, against other flows, with other round-trip times, ECN, AQM, a policer, and changing "
-    "rates. It executes the file. The exit code is 1 if a value is outside its permissible range.",
+    "rates. tcpcast executes the Python file, so use only files that "
+    "you trust. The exit code is 1 if a value is outside its permissible range.",
     "tcpcast accept my_control.py --against linux-bbr",
     (
         CONTEXT_OPTION,

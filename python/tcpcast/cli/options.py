@@ -40,8 +40,8 @@ FORCE = Option("force", "", "Overwrite any existing file.")
 FEED = Option(
     "feed",
     "WHAT",
-    "Source of loss and RTT for path formulas: 'scenario' uses the keys of the scenario, "
-    "'measured' simulates the scenario first.",
+    "Source of loss and RTT for path formulas: 'scenario', the keys of the scenario; or "
+    "'measured', a simulation of the scenario.",
     type=Literal["scenario", "measured"],
     default="scenario",
 )

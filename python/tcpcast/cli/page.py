@@ -10,7 +10,7 @@ import math
 import re
 import shlex
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tcpcast.cli.commands import CAPTURES, COMMANDS
@@ -37,6 +37,7 @@ from tcpcast.scenario.loading import (
     read_packaged_text,
 )
 from tcpcast.scenario.queue import QUEUE_NAMES
+from tcpcast.scenario.schema import iter_key_descriptions, make_scenario_schema
 from tcpcast.scenario.stack_descriptions import describe_stack
 from tcpcast.scenario.tcp import STACKS
 from tcpcast.sweeps.axes import QUANTITY_KINDS, common_quantity_kind, value_as_text
@@ -458,8 +459,9 @@ def _option_field(row: Option, example: str = "") -> Field:
     )
 
 
-def _key_field(key: str, value: Any) -> Field:
-    """Return the field of a key of a scenario with its present value, or None."""
+def _key_field(key: str, values: Mapping[str, Any]) -> Field:
+    """Return the field of a key of a scenario; ``values`` are its present values, or None."""
+    value = values[key]
     text = "" if value is None else value_as_text(value)
     choices: dict[str, str] = {}
     if key.endswith("tcp.stack"):
@@ -469,7 +471,7 @@ def _key_field(key: str, value: Any) -> Field:
     return Field(
         key,
         key,
-        "",
+        _key_hint(key, values),
         ("--set", f"{key}="),
         (key,),
         text,
@@ -478,6 +480,18 @@ def _key_field(key: str, value: Any) -> Field:
         choices,
         bool(RARE_KEYS.match(key)),
     )
+
+
+@cache
+def _scenario_schema() -> dict[str, Any]:
+    return make_scenario_schema()
+
+
+def _key_hint(key: str, values: Mapping[str, Any]) -> str:
+    """Return the description of a key in the schema as a sentence, or ""."""
+    schema, names = _scenario_schema(), key.split(".")
+    text = next(iter_key_descriptions(schema, schema["$defs"], names, values), "")
+    return text and f"{text[0].upper()}{text[1:]}."
 
 
 def _fields_of_scenario(name: str) -> tuple[Field, ...]:
@@ -498,7 +512,7 @@ def _fields_of_scenario(name: str) -> tuple[Field, ...]:
             or not (key.endswith(replaced) or any(each.startswith(f"{key}.") for each in values))
         )
 
-    return tuple(_key_field(key, value) for key, value in values.items() if is_shown(key))
+    return tuple(_key_field(key, values) for key in values if is_shown(key))
 
 
 def _iter_values(tables: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:

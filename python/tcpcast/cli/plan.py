@@ -67,7 +67,7 @@ def _read_scenario(
     for name in given:
         raise OptionError(
             PATH_OPTIONS[name].flag,
-            f"the scenario {file} already describes the path; omit this, or change the scenario "
+            f"the scenario {file} already describes the path; omit it, or change the scenario "
             f"with {name_of('--set')} KEY=VALUE",
         )
     placeholders = {

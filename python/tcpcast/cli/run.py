@@ -101,7 +101,7 @@ def answer_scenario(  # noqa: PLR0913 - one parameter per option of `run`
         ignore_broken_pipe()
     drawn = plot is not None or has_figures(out)
     if accept_late and "kernel" not in (engines or ()):
-        raise TcpcastError("--accept-late requires the engine kernel; add --engine kernel")
+        raise TcpcastError("--accept-late requires the kernel engine; add --engine kernel")
     answers = run_engines(
         scenario, engines, threads, feed, force=force, over_time=drawn, accept_late=accept_late
     )

@@ -404,8 +404,8 @@ def check_scenario(target: str | None, files: Sequence[str], *, force: bool) -> 
         raise TcpcastError("--scenario requires exactly one FILE")
     if target in {"", "-"}:
         raise TcpcastError(
-            f'--scenario: "{target}" is not a file name; use slow.toml '
-            "(standard output is used for the report), for example"
+            f'--scenario: "{target}" is not a file name; use "slow.toml", for '
+            "example; the report occupies standard output"
         )
     if not Path(target).parent.is_dir():
         raise MachineError(

@@ -14,7 +14,7 @@ from typer.main import get_group
 from tcpcast.cli.commands import COMMANDS, CONTEXT_OPTION
 from tcpcast.cli.complete import complete_stack
 from tcpcast.cli.group import Commands
-from tcpcast.options.command_option import Argument, changes_with_options
+from tcpcast.options.command_option import REQUIRED, Argument, changes_with_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -92,7 +92,10 @@ def _typer_parameter(row: Option) -> inspect.Parameter:
     """Return the function parameter from which typer builds an option."""
     if row is CONTEXT_OPTION:
         return inspect.Parameter(row.name, inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
-    facts: dict[str, Any] = {"help": row.help_text, "metavar": row.metavar or None}
+    text = row.help_text
+    if row.metavar and row.default not in (None, REQUIRED, ""):
+        text = f"{text.removesuffix('.')}; default: {row.default}."
+    facts: dict[str, Any] = {"help": text, "metavar": row.metavar or None, "show_default": False}
     completion = row.completion or (complete_stack if "tcp.stack" in row.keys else None)
     facts |= {"autocompletion": completion, "min": row.minimum}
     if isinstance(row, Argument):

@@ -246,7 +246,9 @@ def find_verdict(test: ABTest, names: tuple[str, str]) -> list[Finding]:
     """Return the findings of the verdict: the difference in the main metric, and the users."""
     main, low, high = test.main, test.main.difference.low, test.main.difference.high
     if not main.is_significant:
-        return [Finding("", main.name, Metric(math.nan, low, high), "alike", "packet")]
+        span = Metric(math.nan, low, high)
+        return [Finding("", main.name, span, "alike", "packet", evidence="B - A")]
     users = f"an A/B test needs {main.users:,} users in each group to see it" if main.users else ""
-    subject = f"with {names[1]} instead of {names[0]}"
+    is_change = "=" in names[1]  # "tcp.initial_window=32" is no alternative to a scenario
+    subject = f"with {names[1]} {'in' if is_change else 'instead of'} {names[0]}"
     return [Finding(subject, main.name, main.difference, "difference", "packet", action=users)]

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tcpcast.answer import Metric
-from tcpcast.answer.finding import Finding
+from tcpcast.answer.finding import NO_INTERVAL, Finding
 from tcpcast.answer.metrics import HEADLINE_METRICS, METRICS
 from tcpcast.comparison.compare import (
     differ_significantly,
@@ -82,7 +82,7 @@ def run_findings(compared: ComparedAnswers, scenario: Scenario | None) -> list[F
     delay = _findings(
         compared.overall,
         "queue_delay_mean_s",
-        subject=f"the queue of {measured.name}" if is_named else "the queue",
+        subject=f'the queue of link "{measured.name}"' if is_named else "the queue",
     )
     has_delay = delay and delay[0].value.trusted and 0 < delay[0].value.value < math.inf
     errors = _formula_errors(compared.overall, {finding.metric for finding in main})
@@ -380,7 +380,7 @@ def sweep_findings(
         text = Finding("no two values of the sweep are to be trusted", claim="text")
         return [] if all(value.trusted for value in given) else [text]
     basis = min(usable, key=engine_rank)
-    missing = None if is_formula(basis) else "no interval"
+    missing = None if is_formula(basis) else NO_INTERVAL
 
     def cells_of(name: str) -> list[Finding]:
         cells = swept_metrics(columns, name, list(keys)) if name in columns else {}
@@ -416,10 +416,11 @@ WAITING_METRICS = (
 
 
 def main_metric_of_sweep(columns: Columns, group: str = "") -> str:
-    """Return the first metric with a value; a time from the SYN only if no simulation lacks it.
+    """Return the first metric with a value.
 
-    Times of messages and requests decide for a class of a network, and for all flows if these have
-    no rate; the median of requests if there are too few for the 95th percentile.
+    Times from the SYN qualify only if every simulation has one. For a class of a network, use times
+    of messages and requests; for all flows, only if no rate exists. Use the median if there are too
+    few requests for the 95th percentile.
     """
     waiting = WAITING_METRICS if group else ()
     names: tuple[str, ...] = ("connection_rate_bps", "total_time_s", "completion_time_s")

@@ -45,7 +45,7 @@ def run_link(link: Mapping[str, Any]) -> LinkOutcome:
         The process was killed.
     """
     if sys.platform != "linux":
-        raise MachineError("a link needs Linux network namespaces; this system is not Linux")
+        raise MachineError("an emulated link requires Linux; use the packet engine on this system")
     with _ignore_terminal_signals():
         messages, status = _run_request(pickle.dumps(dict(link)))
     if "fault" in messages:

@@ -87,7 +87,7 @@ def run_traffic(
         The link's process ended without a result.
     """
     if sys.platform != "linux":
-        raise MachineError("a link needs Linux network namespaces; this system is not Linux")
+        raise MachineError("an emulated link requires Linux; use the packet engine on this system")
     outcome = TrafficOutcome()
     try:
         with start_link(pickle.dumps(dict(traffic))) as (lines, _):

@@ -206,10 +206,9 @@ def mean_field(scenario: Scenario, options: RunOptions) -> Answer:
         if full:
             warnings.append(
                 f"a full drop-tail queue ({', '.join(sorted(full))}) drops packets of the sources "
-                "and of the cross traffic. The engine does not predict how many losses each of "
-                "them has, and overestimates loss ratios by a factor of up to 2; use queue = "
-                '"fq" at this hop, or compare a smaller population of this scenario with engine '
-                "packet"
+                "and of the cross traffic. The engine does not predict how these losses are "
+                "shared, and overestimates loss ratios by up to a factor of 2. Use queue = "
+                '"fq" at this hop, or check a smaller population with the packet engine'
             )
         answer.warn(*warnings)
     else:

@@ -145,8 +145,8 @@ class _Reader:
     def rates_bps(self) -> dict[str, float]:
         """Return the rate of each flow after the warm-up by its name.
 
-        The mean of the series that flent plots is another one: a slow sample lasts longer, but
-        counts once, so that the means of all flows can exceed the rate of the link.
+        The mean of flent's plotted series differs, because it gives each sample the same weight,
+        however long it lasts. It can therefore exceed the link rate.
         """
         return {name: self._rate_bps(name) for name, _ in self.flow_names()}
 

@@ -152,7 +152,7 @@ def _own_buffer(shaper: Qdisc, rate: str) -> dict[str, Any]:
 
 
 def queue_tables(qdisc: Qdisc) -> dict[str, Any]:
-    """Return buffer and queue of a link for a discipline of Linux.
+    """Return the buffer and queue of a link that model a Linux qdisc.
 
     Raises
     ------

@@ -138,8 +138,8 @@ def make_home_scenario(
         own = rest.split(".")[1:2]
         if table == "link" and (own == ["queue"] or (own == ["buffer"] and values.get("buffer"))):
             message = (
-                f"--{own[0]} sets it for both directions; remove this, or save the scenario "
-                "with --print-scenario and change it there"
+                f"--{own[0]} sets the value for both directions; remove this change, or save the "
+                "scenario with --print-scenario and change it there"
             )
             raise ScenarioError(InputError(changed, message))
     rates = {name: _read("--" + name, units.parse_rate, values[name]) for name in (DOWN, UP)}

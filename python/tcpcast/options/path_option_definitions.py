@@ -47,7 +47,7 @@ class PathOptionValues:
     )
     rate: str | None = _option_field(
         "RATE",
-        "Link rate; default unlimited.",
+        "Link rate; default: unlimited.",
         keys=("network.bottleneck.rate",),
         example="1mbit..1gbit",
         form_field=FormField(
@@ -56,7 +56,7 @@ class PathOptionValues:
     )
     buffer: str | None = _option_field(
         "SIZE",
-        "Link buffer; default 1bdp.",
+        "Link buffer; default: 1bdp.",
         keys=("network.bottleneck.buffer",),
         example="0.25bdp..4bdp",
         form_field=FormField(
@@ -65,15 +65,16 @@ class PathOptionValues:
     )
     mss: str | None = _option_field(
         "BYTES",
-        "Payload of a packet; default 1500 B minus headers.",
+        "Payload of a packet; default: 1500 B minus headers.",
         keys=("network.packet",),
         form_field=FormField(
-            "MSS", "Payload of a packet in bytes; if empty, a packet has 1500 B, including headers."
+            "MSS",
+            "Payload of a packet in bytes; if empty, packets are 1500 B long, including headers.",
         ),
     )
     rwnd: str | None = _option_field(
         "WINDOW",
-        "Receiver window; default unlimited.",
+        "Receiver window; default: unlimited.",
         keys=("tcp.receiver_window",),
         form_field=FormField("Receiver window", "Such as 64KiB; if empty, unlimited."),
     )
@@ -87,7 +88,8 @@ class PathOptionValues:
     )
     size: str | None = _option_field(
         "SIZE",
-        "Predict the time of a transfer of this size; with {--flows}, of this total.",
+        "Predict the time of a transfer of this size; with {--flows}, the size is the total of all "
+        "flows.",
         keys=("traffic.size",),
         example="10KB..1MB",
         form_field=FormField(
@@ -122,7 +124,7 @@ class PathOptionValues:
         ),
     )
     stack: str | None = _option_field(
-        "NAME", "TCP stack; default linux-cubic.", keys=("tcp.stack",)
+        "NAME", "TCP stack; default: linux-cubic.", keys=("tcp.stack",)
     )
 
 

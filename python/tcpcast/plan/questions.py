@@ -223,8 +223,9 @@ def _population_targets(*, rises: bool) -> tuple[Target, ...]:
 _ROWS = (
     Question(
         name="buffer",
-        summary="Find the smallest buffer for a loss or utilisation.",
-        about="Also lists rules of thumb. For a policer, the plan finds the burst size.",
+        summary="Find the smallest buffer that meets a target for loss or utilisation.",
+        about="Also prints the buffers that common sizing rules give. For a policer, the "
+        "plan finds the burst size.",
         example="web-10mbit --loss 1%",
         text="smallest buffer",
         key="network.bottleneck.buffer",
@@ -237,7 +238,7 @@ _ROWS = (
                     Option(
                         "loss",
                         "RATIO",
-                        "Maximum loss ratio at the bottleneck; default 1%.",
+                        "Maximum loss ratio at the bottleneck; default: 1%.",
                         example="1%",
                     ),
                 ),
@@ -257,7 +258,8 @@ _ROWS = (
     Question(
         name="users",
         summary="Find the maximum number of users for a target rate.",
-        about=f"{_ABOUT_POPULATIONS} For arriving transfers, the plan finds their rate.",
+        about=f"{_ABOUT_POPULATIONS} If transfers arrive at random, the plan finds their "
+        "arrival rate.",
         example="local-loop --share 95% --above 200kbit",
         text="largest population",
         key="sources",
@@ -307,7 +309,7 @@ _ROWS = (
                 options=(
                     replace(
                         _UTILISATION,
-                        help="Minimum utilisation of the link; default 95%.",
+                        help="Minimum utilisation of the link; default: 95%.",
                     ),
                 ),
                 metric="utilisation",
@@ -326,11 +328,13 @@ _ROWS = (
             Option("rate", "RATE", "Link rate to fill.", example="1gbit"),
             _RTT,
         ),
-        further_path_options=(Option("loss", "RATIO", "Random loss of data packets; default 0%."),),
+        further_path_options=(
+            Option("loss", "RATIO", "Random loss of data packets; default: 0%."),
+        ),
     ),
     Question(
         name="max-loss",
-        summary="Find the maximum loss ratio for a goodput.",
+        summary="Find the maximum loss ratio that still allows a goodput.",
         about="Describe the path either by {--rtt} and other options, or by a scenario (the loss "
         "of its bottleneck is ignored).",
         example="--goodput 50mbit --rtt 80ms",
@@ -360,8 +364,8 @@ _ROWS = (
         ),
         required_path_options=(_RTT,),
         further_path_options=(
-            Option("flows", "N", "Flows that share the path; default 1."),
-            Option("rate", "RATE", "Link rate; default unlimited."),
+            Option("flows", "N", "Flows that share the path; default: 1."),
+            Option("rate", "RATE", "Link rate; default: unlimited."),
         ),
         placeholders={"loss": "1%"},
     ),

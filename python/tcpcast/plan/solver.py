@@ -511,7 +511,7 @@ def _undecided_reason(runs: Probes, result: SearchResult) -> str:
     run = runs.varied.scenario.run
     times, why = 4, f"the runs are too short for an interval of {runs.goal.metric}"
     if result.low is not None and result.high is not None:
-        why = f"the standard error of the runs is too large for an answer of {runs.varied.name}"
+        why = f"the results of the runs scatter too much to determine {runs.varied.name}"
         wide = (result.high - result.low) / max(result.max_width, 1e-300)
         times = min(max(2, math.ceil(wide**2)), MAX_LENGTH_FACTOR)
     longer: tuple[str, Any] = ("run.transfers", times * (run.transfers or 0))

@@ -260,10 +260,10 @@ def _write_arrivals(rate: float) -> str:
 
 
 def check_class(scenario: Scenario, name: str, known: Mapping[str, Any]) -> None:
-    """Raise OptionError unless a class exists and is one of the known ones."""
+    """Raise OptionError unless a class exists and is a key of ``known``."""
     if not scenario.classes:
         raise OptionError(
-            "--class", "requires [[class]] tables in the scenario; add them, or omit this"
+            "--class", "requires [[class]] tables in the scenario; add them, or omit --class"
         )
     if name not in known:
         written = " or ".join(map(units.quote, known))

@@ -75,7 +75,10 @@ def read_json(path: Path, program: str, *, advice: str = TEST_ADVICE) -> dict[st
     try:
         document = json.loads(data)
     except RecursionError:
-        raise CaptureError(f"too many levels of JSON for a file of {program}", file=file) from None
+        raise CaptureError(
+            f"the JSON is nested more deeply than in any file of {program}; use the original file",
+            file=file,
+        ) from None
     except ValueError as error:
         where = f" in line {error.lineno}" if isinstance(error, json.JSONDecodeError) else ""
         raise CaptureError(

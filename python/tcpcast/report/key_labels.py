@@ -8,6 +8,7 @@ _LABELS = {
     "network.bottleneck.rate.burst": "burst size",
     "network.bottleneck.buffer": "buffer",
     "network.bottleneck.loss": "loss",
+    "network.bottleneck.loss.rate": "loss rate",
     "network.bottleneck.queue": "queue discipline",
     "network.ack_loss": "loss of acks",
     "traffic.sources": "number of users",

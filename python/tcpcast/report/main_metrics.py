@@ -39,8 +39,8 @@ def select_main_rows(
     """Return the leading rows of a comparison; all rows if the kind of traffic is unknown.
 
     ``has_classes`` is True if each class has separate rows. Means over the files of all classes are
-    then omitted if the file sizes of the classes differ much. ``of_class`` is the class of the
-    comparison, which in a network has only the metrics of its traffic.
+    then omitted if the file sizes of the classes differ much. ``of_class``: in a
+    network, keep only the metrics of this class's traffic.
     """
     groups = [] if scenario is None else scenario.populations
     if of_class and scenario is not None and scenario.links:

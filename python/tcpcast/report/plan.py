@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast.answer import Metric, warning_severity
+from tcpcast.answer.finding import Finding
 from tcpcast.quantity.units import digits
 from tcpcast.report.document import (
     BLANK_LINE,
@@ -24,12 +25,10 @@ from tcpcast.report.quantity import (
     Scale,
     interval_text,
     metric_label,
-    scale_for_metric,
     scale_for_unit,
-    value_text,
 )
 from tcpcast.report.summary import MAX_WARNINGS, describe_scenario
-from tcpcast.report.verdict import verdict_text
+from tcpcast.report.verdict import value_text, verdict_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -116,10 +115,7 @@ def _metric_parts(plan: Plan) -> Iterator[Part]:
     metric = plan.metric_at_value
     if metric is None or plan.untrusted:
         return
-    scale = scale_for_metric(plan.metric, metric.value)
-    interval = interval_text(metric, scale) if metric.low != metric.high else ""
-    interval = interval if interval.startswith("±") else interval and f"({interval})"
-    shown = " ".join(filter(None, [value_text(metric, scale), interval, scale.unit]))
+    shown = value_text(Finding(metric=plan.metric, value=metric))
     how = f", on a curve through {plan.fit_runs} runs" if plan.fit_runs else ""
     yield Paragraph(f"The {plan.quantity or metric_label(plan.metric)} is then {shown}{how}.")
 

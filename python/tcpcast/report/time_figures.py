@@ -160,7 +160,7 @@ def _window_series(table: Table, scenario: Scenario) -> Iterator[Series]:
         if name not in named:
             series = replace(series, name=name)
         if not index or not (one or name in named):
-            # Only one, because the ranges of similar flows overlap.
+            # Draw the range of one flow only, because the ranges of similar flows overlap.
             label = "minimum to maximum window per time slot"
             ends = {"low": of_flow["low_pkts"], "high": of_flow["high_pkts"]}
             series = replace(series, **ends, band_label=label)

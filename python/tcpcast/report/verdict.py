@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tcpcast.answer import Metric
+from tcpcast.answer.finding import NO_INTERVAL
 from tcpcast.answer.limit_names import limit_name_with_article
 from tcpcast.comparison.compare import Difference, is_percentage
 from tcpcast.quantity.readable_units import count_text
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 
 MAX_DIGITS, FORMULA_DIGITS = 4, 3
 """Maximum number of significant digits of a value, and their number without an interval."""
+
+MIN_STATED_DIFFERENCE = 0.01
+"""Smallest relative difference of a formula from the basis that a verdict states as a number."""
 
 MAX_STATED_DIFFERENCE = 1.0
 """Largest excess of a formula over the basis that a verdict states as a difference."""
@@ -98,7 +102,8 @@ def _clause(finding: Finding, *, intervals: bool) -> str:
         case "difference":
             text = _difference_text(finding, intervals=intervals)
         case "alike" if finding.metric:
-            text = f"{subject} does not differ significantly ({value})"
+            sign = f"{finding.evidence}: " if finding.evidence else ""
+            return f"{subject} does not differ significantly ({sign}{value})"
         case "alike":
             text = "does any other metric"
         case "untested":
@@ -128,7 +133,8 @@ def _difference_text(finding: Finding, *, intervals: bool) -> str:
 def _place_text(finding: Finding) -> str:
     """Return `` with loss 1 %, TCP stack linux-bbr``, or "".
 
-    A place in a tie is an example: `` with 3 values, for example loss 1 %``.
+    In a tie, it is one of several places: `` with loss 1 % (not significantly different from 2
+    other values)``.
     """
     keys = [key for key, *_ in finding.place]
     labels = [key_label(key) for key in keys]
@@ -139,8 +145,9 @@ def _place_text(finding: Finding) -> str:
     names = labels if len(set(labels)) == len(labels) else keys
     pairs = ", ".join(f"{name} {text}" for name, text in zip(names, texts, strict=True))
     if pairs and finding.tied > 1:
-        noun = "values" if len(keys) == 1 else "combinations"
-        return f" with {finding.tied:,} {noun}, for example {pairs}"
+        noun = "other value" if len(keys) == 1 else "other combination"
+        others = count_text(finding.tied - 1, noun)
+        return f" with {pairs} (not significantly different from {others})"
     return pairs and f" with {pairs}"
 
 
@@ -158,8 +165,10 @@ def _error_text(finding: Finding) -> str:
     if error > MAX_STATED_DIFFERENCE and not is_percentage(finding.metric):
         times = f"{digits(1 + error, 2)} times as large"
         return f"no formula applies: the closest, {finding.subject}, is {times}"
-    shown = difference_text(Difference(error, is_percentage(finding.metric)))
-    return f"the formula {finding.subject} differs by {shown}"
+    difference = Difference(error, is_percentage(finding.metric))
+    if abs(error) < MIN_STATED_DIFFERENCE and not difference.in_percentage_points:
+        return f"the formula {finding.subject} agrees within {100 * MIN_STATED_DIFFERENCE:g} %"
+    return f"the formula {finding.subject} differs by {difference_text(difference)}"
 
 
 def value_text(finding: Finding, *, intervals: bool = True) -> str:
@@ -181,7 +190,7 @@ def value_text(finding: Finding, *, intervals: bool = True) -> str:
         if not math.isfinite(metric.value):
             shown = f"at least {shown}"
         if intervals and metric.trusted:
-            remarks += [span if len(set(numbers)) > 1 else metric.missing_interval or ""]
+            remarks += [span if len(set(numbers)) > 1 else _missing_interval_text(metric)]
     elif ends:
         joined = f"{span} {unit}".rstrip()
         shown = joined if finding.claim == "alike" else f"between {joined.replace(' to ', ' and ')}"
@@ -193,6 +202,12 @@ def value_text(finding: Finding, *, intervals: bool = True) -> str:
     remarks += ["" if metric.trusted else "not to be trusted"]
     shown, remark = f"{finding.bound} {shown}".lstrip(), ", ".join(filter(None, remarks))
     return f"{shown} ({remark})" if remark else shown
+
+
+def _missing_interval_text(metric: Metric) -> str:
+    """Return ``no interval: too few samples``; "" if the value needs no interval."""
+    reason = metric.missing_interval or ""
+    return f"no interval: {reason}" if reason not in ("", NO_INTERVAL) else reason
 
 
 def _number_texts(

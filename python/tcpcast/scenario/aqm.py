@@ -192,13 +192,14 @@ class Cake(ManagedQueue):
     ] = Field(
         default="triple-isolate",
         examples=["dual-dsthost"],
-        description="what shares the link equally: nothing; hosts; flows; or hosts and the flows "
-        "of each: of sources, of destinations or of both",
+        description="who gets equal shares of the link: no separation (flowblind), hosts, flows, "
+        "or first hosts and then the flows of each host (dual- and triple-)",
     )
     ack_filter: Annotated[Literal["off", "on", "aggressive"], Choice("mode of the filter")] = Field(
         default="off",
         examples=["on"],
-        description="drop acks in the queue that later acks make needless, except for two, or one",
+        description="drop queued acks that later acks make redundant; `on` keeps two, "
+        "`aggressive` keeps one",
     )
     ingress: StrictBool = Field(
         default=False,
@@ -216,7 +217,7 @@ class Cake(ManagedQueue):
         for key in ("overhead", "mpu", "framing", "ingress"):
             default = type(self).model_fields[key].default
             if self.shaper is None and getattr(self, key) != default:
-                message = 'belongs to a shaper; add rate = "95mbit", or remove this key'
+                message = 'requires a shaper; add rate = "95mbit", or remove this key'
                 yield make_error_at(message, key)
 
     def simulator_config(self, _mtu_bytes: int, /) -> dict[str, Any]:

@@ -33,7 +33,10 @@ _TABLE_LISTS = {
 
 
 def copy_as_plain_tables(tables: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a deep copy as dicts and lists, without keys with the value None, unknown in TOML."""
+    """Return a deep copy as dicts and lists.
+
+    The copy omits keys whose value is None, which TOML cannot represent.
+    """
     return {name: _copy_value(value) for name, value in tables.items() if value is not None}
 
 

@@ -216,7 +216,7 @@ _KEYS_BY_MODEL = {
 def _find_keys_of_other_models(model: str) -> dict[str, str]:
     """Return messages by key, for the keys that belong to other models."""
     return {
-        key: f'belongs to model = "{other}", not "{model}"; remove this key'
+        key: f'requires model = "{other}", not "{model}"; remove this key'
         for other, keys in _KEYS_BY_MODEL.items()
         for key in keys
         if other != model

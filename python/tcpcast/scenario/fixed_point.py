@@ -1,4 +1,4 @@
-"""Table ``[fixed_point]``: additional parameters of engine ``fixed-point``."""
+"""Table ``[fixed_point]``: additional parameters of the ``fixed-point`` engine."""
 
 from typing import Annotated, Literal
 

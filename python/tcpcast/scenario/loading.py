@@ -100,7 +100,10 @@ def parse_scenario(
 
 def page_advice(file: str | PathLike[str]) -> str:
     """Return how to use a HAR file."""
-    return f"load it on a line: tcpcast run page-lte --set class.web.traffic.objects={file}"
+    return (
+        "to simulate loading this page over LTE, use "
+        f"tcpcast run page-lte --set class.web.traffic.objects={file}"
+    )
 
 
 def get_packaged_names() -> list[str]:

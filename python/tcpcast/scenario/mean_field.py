@@ -1,4 +1,4 @@
-"""Table ``[mean_field]``: number of simulated sources of engine ``mean-field``."""
+"""Table ``[mean_field]``: number of simulated sources of the ``mean-field`` engine."""
 
 from typing import Annotated
 
@@ -13,7 +13,7 @@ DEFAULT_FLOWS = 5000
 
 
 class MeanField(Table):
-    """Number of sources that engine ``mean-field`` simulates; each represents many sources."""
+    """Number of sources that the ``mean-field`` engine simulates; each represents many sources."""
 
     flows: Annotated[int, *integer_annotation(MIN_FLOWS, MAX_FLOWS)] = Field(
         default=DEFAULT_FLOWS,

@@ -131,7 +131,7 @@ MODERN_STACKS = {
     "linux-cubic": ModernStack(
         "cubic",
         "CUBIC (RFC 9438) with HyStart and fast convergence",
-        loss_detection="RACK-TLP (RFC 8985), adaptive reordering",
+        loss_detection="RACK-TLP (RFC 8985), adaptive reordering window",
         window_reduction="PRR (RFC 9937)",
     ),
     "linux-reno": ModernStack("reno", "Reno (RFC 5681)"),
@@ -194,7 +194,8 @@ MODERN_STACKS = {
     "prague": _PRAGUE,
     # Without the rule for round-trip times below 25 ms.
     "prague-2020": _PRAGUE._replace(
-        control_text="TCP Prague of August 2020, whose rate depends on short round-trip times",
+        control_text="TCP Prague of August 2020, without the rule that makes the rate independent "
+        "of RTTs below 25 ms",
         keys=_LINUX | {"ecn": True},
     ),
     "prague-2024": _PRAGUE._replace(

@@ -170,7 +170,7 @@ def _check_number_of_objects(count: int, name: str) -> None:
 
 
 def sort_objects(objects: Sequence[PageObject]) -> list[tuple[PageObject, int | None]]:
-    """Return the objects, each after its parent, with the places of the parents.
+    """Return the objects, each after its parent, with the indices of the parents.
 
     Raises
     ------

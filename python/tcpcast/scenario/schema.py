@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import copy
 import json
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import TypeAdapter
 
 from tcpcast.scenario.model import Scenario
 from tcpcast.scenario.table import Table, get_all_subclasses
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
 
 _OVERRIDABLE_TABLES = ("ingress", "egress", "traffic")
 
@@ -51,6 +54,48 @@ def make_scenario_schema() -> dict[str, Any]:
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
 
 
+def iter_key_descriptions(
+    part: Mapping[str, Any],
+    tables: Mapping[str, Any],
+    names: Sequence[str],
+    values: Mapping[str, Any],
+    above: str = "",
+) -> Iterator[str]:
+    """Yield the descriptions of a key; a key of several kinds of a table may have several.
+
+    Parameters
+    ----------
+    part, tables
+        The schema in which the key is searched, and the definitions to which it refers.
+    names
+        Parts of the dotted key. The name of a table, such as ``far`` in ``class.far.tcp``, stands
+        for its place in a list.
+    values
+        Values by dotted key. They exclude kinds of tables that the scenario does not use.
+    above
+        Dotted key of the table that ``part`` describes.
+    """
+    if not names and "description" in part:
+        yield part["description"]
+    if "$ref" in part:
+        name = part["$ref"].rpartition("/")[2]
+        yield from iter_key_descriptions(tables[name], tables, names, values, above)
+    for union in ("anyOf", "oneOf", "allOf"):
+        for other in part.get(union, ()):
+            yield from iter_key_descriptions(other, tables, names, values, above)
+    if not names:
+        return
+    key = f"{above}.{names[0]}".lstrip(".")
+    keys = part.get("properties", {})
+    kinds = {name: inner["const"] for name, inner in keys.items() if "const" in inner}
+    if any(values.get(f"{above}.{name}", kind) != kind for name, kind in kinds.items()):
+        return
+    named = (*part.get("patternProperties", {}).values(), part.get("additionalProperties"))
+    for inner in (keys.get(names[0]), part.get("items"), *named):
+        if isinstance(inner, dict):
+            yield from iter_key_descriptions(inner, tables, names[1:], values, key)
+
+
 _COMMON_KEYS = {
     "alpha": "shape of the tail; the mean is finite if it is above 1",
     "bytes": "bytes at each time, instead of a file",
@@ -59,7 +104,7 @@ _COMMON_KEYS = {
     "distribution": "name of the distribution",
     "file": "file, relative to the folder of the scenario",
     "fixed_point": "settings of the fixed-point engine",
-    "flows": "number of flows; optional if classes have it",
+    "flows": "number of flows; optional if classes contain it",
     "high": "upper bound",
     "kind": "name of the kind",
     "link": "place of the path where packets are captured",
@@ -79,7 +124,7 @@ _COMMON_KEYS = {
     "run": "length of the run, seed and precision",
     "sd": "standard deviation",
     "seed": "seed of the random numbers",
-    "sources": "number of on/off sources; optional if classes have it",
+    "sources": "number of on/off sources; optional if classes contain it",
     "sweep": "varied keys, for tcpcast sweep",
     "tail": "probability of the long part",
     "tcp": "stack and settings of TCP",

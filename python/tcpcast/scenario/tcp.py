@@ -477,7 +477,7 @@ class Tcp(Table):
                     yield make_error_at(message, key)
         for key, stack in KEYS_OF_ONE_STACK.items():
             if getattr(self, key) is not None and self.stack != stack:
-                message = f'belongs to stack = "{stack}"; use this stack, or remove this key'
+                message = f'requires stack = "{stack}"; set it, or remove this key'
                 yield make_error_at(message, key)
         if self.is_modern:
             fields = {field.alias or name: name for name, field in type(self).model_fields.items()}

@@ -43,7 +43,8 @@ FIGURES = {
 def connection_job(runs: Runs, row: Trace, path: Path) -> TraceJob:
     """Return the simulation of a path with the p of a trace.
 
-    A connection is a replication of 100 s including slow start, in one piece.
+    Each replication simulates one connection of 100 s, including slow start, and measures it as one
+    piece.
     """
     hours = runs.sample_sizes.calibration_hours
     return TraceJob(

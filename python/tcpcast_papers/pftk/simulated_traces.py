@@ -160,7 +160,8 @@ def calibrate_loss(path: Path, wanted: float, *, hours: int) -> Path:
     """Return the path with a loss that gives p, loss indications per packet sent.
 
     p differs from the packet loss: repeated losses of a packet, and several losses in a round, are
-    one indication. The loss is corrected by the ratio of both, with traces that are not used again.
+    one indication. Each step scales the loss by wanted p / measured p. The traces of these steps
+    are discarded, so that the result is independent of them.
     """
     rate = path.rate
     for _ in range(CALIBRATION_STEPS):

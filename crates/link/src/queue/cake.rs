@@ -55,7 +55,7 @@ pub enum Tins {
     Diffserv4,
 }
 
-/// What shares the link equally.
+/// Who gets equal shares of the link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Isolation {
@@ -127,7 +127,7 @@ pub struct CakeConfig {
     pub framing: CellFraming,
     /// Traffic classes.
     pub tins: Tins,
-    /// What shares the link equally.
+    /// Who gets equal shares of the link.
     pub isolation: Isolation,
     /// Filter of acknowledgements.
     pub ack_filter: AckFilter,

@@ -142,7 +142,7 @@ impl FlowSimulation {
         let in_user = in_class % of_class.traffic.sources_per_user();
         let user = RouteUser {
             class,
-            // The connections of a browser share the links of its own.
+            // The connections of a browser share their user's access links.
             source: if of_class.traffic.shares_links() { index - in_user } else { index } as u32,
             member,
             host: of_class.traffic.host_of(in_user),

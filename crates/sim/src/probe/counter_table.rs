@@ -141,7 +141,7 @@ cells! {
     VideoBits = "video_bits",
     /// Playing time of these segments.
     Video = "video_ns",
-    /// Playing time of those at another rate than the segment before.
+    /// Playing time of those whose rate differs from that of the previous segment.
     SwitchedVideo = "switched_video_ns",
     /// Complete pages.
     Pages = "pages",

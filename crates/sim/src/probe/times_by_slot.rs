@@ -16,7 +16,7 @@ pub enum TimeKind {
     Page,
     /// Time from the start of a page to the first byte of its document.
     FirstByte,
-    /// Time from the start of a page to the whole document.
+    /// Time from the start of a page to the last byte of its document.
     FirstObject,
 }
 

@@ -48,7 +48,8 @@ pub struct Sender<C> {
     size: u32,
     /// Last packet sent when recovery began; an acknowledgement beyond this packet ends recovery.
     recover: u32,
-    /// Duplicates of acknowledgements up to this number result from a timeout and indicate no loss.
+    /// Last packet sent before the last timeout. Duplicates of acknowledgements up to this packet result
+    /// from packets sent twice, so they indicate no loss. 0 without a timeout, or after repeated ones.
     guard: u32,
     duplicates: u32,
     timed_out: u32,

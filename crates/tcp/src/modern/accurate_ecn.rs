@@ -102,7 +102,8 @@ pub struct ReceivedMarks {
 }
 
 impl ReceivedMarks {
-    /// The client, or a server with `None`, has received a SYN-ACK with this codepoint.
+    /// Initial counters. `syn_ack`: codepoint of the SYN-ACK that the client received; `None` at the
+    /// server.
     pub(super) fn new(syn_ack: Option<Ecn>) -> Self {
         let marked = syn_ack == Some(Ecn::Ce);
         Self {

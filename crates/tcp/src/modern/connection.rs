@@ -146,7 +146,7 @@ pub struct Connection {
     options: SocketOptions,
     /// Error that the next call returns.
     error: Option<SocketError>,
-    /// Whether the application does not receive any more.
+    /// Whether the application has shut down receiving.
     receive_closed: bool,
     /// Arrival of the last data, or of the handshake.
     last_data_received: Nanos,

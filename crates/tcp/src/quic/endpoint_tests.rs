@@ -178,7 +178,7 @@ fn handshakes_take_one_round_trip_and_resumption_with_0_rtt_none() {
     assert_eq!(opened(HandshakeKind::Tls13, 2000), Some(3));
     assert_eq!(opened(HandshakeKind::Tls13Resumption, 2000), Some(3));
     assert_eq!(opened(HandshakeKind::Tls13ZeroRtt, 2000), Some(1));
-    // A flight of more than three datagrams waits for the address of the client.
+    // A flight of more than three datagrams waits until the client's address is validated.
     assert_eq!(opened(HandshakeKind::Tls13, 5000), Some(5));
 }
 

@@ -12,11 +12,11 @@ use super::rounds::RoundSummary;
 use super::tap_side::TapSide;
 use crate::segment::Nanos;
 
-/// A queue is standing if the RTT exceeds its minimum by this factor,
+/// Factor by which the RTT must exceed its minimum in a standing queue.
 const QUEUE_RTT_FACTOR: f64 = 1.1;
-/// if at least this many full segments are queued,
+/// Minimum number of full segments in a standing queue.
 const MIN_QUEUED_SEGMENTS: f64 = 2.0;
-/// and for at least this many rounds.
+/// Minimum number of rounds for which a standing queue lasts.
 const MIN_QUEUE_ROUNDS: u64 = 3;
 /// The path is full from this share of its maximum rate.
 const MIN_FULL_RATE_SHARE: f64 = 0.85;

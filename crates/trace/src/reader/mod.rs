@@ -339,7 +339,7 @@ fn describe_magic(magic: [u8; 4]) -> &'static str {
         [0x04, 0x22, 0x4d, 0x18] => "compressed by lz4; decompress the file first",
         [b'P', b'K', 3, 4] => "a zip archive; extract the capture first",
         _ if magic.iter().all(|&byte| byte.is_ascii_graphic() || byte.is_ascii_whitespace()) => {
-            "text; make captures with tcpdump -w, and logs with iperf3 -J or ss -tin"
+            "a text file; use tcpdump -w for captures, and iperf3 -J or ss -tin for logs"
         }
         _ => "an unknown format",
     }

@@ -196,7 +196,7 @@ impl ReadSummary {
             "frames with a timestamp after the year 2262, which was used instead; the clock or the timestamp \
              resolution of the capture's interface is wrong",
         );
-        warn(self.untimed, "frames without timestamp: the previous timestamp was used");
+        warn(self.untimed, "frames without a timestamp; tcpcast used the previous timestamp");
         if self.backwards > 0 {
             let max_ms = self.longest_back as f64 / 1e6;
             let times = count_with_noun(self.backwards, "times");

@@ -166,7 +166,7 @@ fn limit_is_unknown_at_receiver() {
         assert_eq!(share(&report, TransferLimit::CongestionWindow), 0.0);
         assert_eq!(report.limitation.bottleneck_rate_bps, None);
         assert_eq!(report.limitation.window_reduction, None);
-        // Without the RTT to the sender, it might have paused between its flights.
+        // If the RTT to the sender is unknown, idle time cannot be excluded.
         assert_eq!(report.limitation.idle_s, handshake.then_some(0.0));
         assert_limited_by(&report, TransferLimit::Unknown, 0.9);
     }

@@ -172,8 +172,8 @@ fn hostile_files_give_errors_or_partial_results() {
         ("own-rec-header-cut.pcap", "1 1 the file ends within a header"),
         (
             "own-text.pcap",
-            "not a capture in pcap or pcapng format, but text; make captures with tcpdump -w, and \
-             logs with iperf3 -J or ss -tin",
+            "not a capture in pcap or pcapng format, but a text file; use tcpdump -w for captures, \
+             and iperf3 -J or ss -tin for logs",
         ),
         ("own-version-9.pcap", "1 1 format version 9.9 is not supported"),
         ("own-vlan-deep.pcap", "1 1"),

@@ -164,8 +164,8 @@ FORMULAS: dict[str, Formula] = {
     "restart-sqrt": Formula(
         _LOCAL_LOOP_MODULE,
         "restart_sqrt",
-        "square-root law for users; p is the ratio of losses and timeouts, or of restarts after "
-        "idle times if restarts are more frequent",
+        "square-root law for users; p is the number of losses and timeouts, or of restarts after "
+        "idle times if that is larger, per packet sent",
         f"{_NEEDS_USERS}; losses, or restarts after idle times",
         family=USERS_FAMILY,
         trust="if losses are rare; each answer warns about its limits",

@@ -39,7 +39,7 @@ least this number of receiver windows, so that slow start ends before."""
 def engset_sizes(scenario: Scenario) -> Answer:
     """Predict by TCP-Engset with the distribution of file sizes.
 
-    Metrics as of engine ``engset``; ``loss_ratio`` is absent for an unlimited buffer.
+    Metrics as of the ``engset`` engine; ``loss_ratio`` is absent for an unlimited buffer.
 
     Raises
     ------

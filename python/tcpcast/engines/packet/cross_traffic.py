@@ -73,13 +73,14 @@ def fluid_config(scenario: Scenario, stream: CrossStream, place: StreamHop) -> C
     streams = [other for other in scenario.cross if require_stream_hop(scenario, other) == place]
     counted = [other for other in streams if not other.is_noise]
     if not counted:
-        # Each source has its own series, as far as memory allows, twice as long as the run, so
-        # that autocovariances are exact.
+        # Each source gets its own series if memory allows. A series is twice as long as the run,
+        # so that its autocovariances are exact.
         needed = 2 * count_noise_bins(scenario, stream.bin_s)
         bins = min(max(needed, MIN_FLUID_BINS), MAX_FLUID_BINS)
         room = MAX_FLUID_NOISE_BINS // bins
         kinds = {group.traffic.kind for group in scenario.populations}
-        # The sources, rounded up to a power of two; the maximum for random arrivals.
+        # Round the number of sources up to a power of two. Random arrivals have no fixed number of
+        # sources, so they get the maximum.
         sources = 1 << (scenario.senders - 1).bit_length()
         wanted = MAX_FLUID_NOISE_BINS if "transfers" in kinds else sources
         series = max(MIN_FLUID_SERIES, min(wanted, room))

@@ -10,7 +10,7 @@ from tcpcast.models.short.window_growth import ShortTransfer, WindowGrowth, file
 
 
 def lossless_latency_s(transfer: ShortTransfer, size_pkts: ArrayLike) -> Floats:
-    """Return L_0, the time from first packet sent to last ACK received, without a loss.
+    """Return L_0, the time from sending the first packet to receiving the last ACK, without loss.
 
     Parameters
     ----------

@@ -169,9 +169,11 @@ def file_sizes(size_pkts: ArrayLike) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class WindowGrowth:
-    """A window that grows from W_0 and W_SS, arrays of one shape, limited to M (note in section 2).
+    """A window that grows from W_0 in slow start, and from W_SS in congestion avoidance.
 
-    It grows by 1/b per packet in slow start, and by 1/b per round in congestion avoidance.
+    W_0 is the initial window and W_SS the slow start threshold (arrays of one shape). M, the
+    maximum window, limits both (note in section 2). With one ACK per b packets, the window grows by
+    1/b per packet in slow start, and by 1/b per round in congestion avoidance.
     """
 
     start: Floats
@@ -183,7 +185,7 @@ class WindowGrowth:
     def from_transfer(
         cls, transfer: ShortTransfer, start: ArrayLike, ssthresh: ArrayLike
     ) -> WindowGrowth:
-        """Return the growth from W_0 and W_SS under the transfer's M and b."""
+        """Return the growth from W_0 and W_SS with the transfer's M and b."""
         cap = transfer.max_window_pkts
         first = np.minimum(np.asarray(start, dtype=np.float64), cap)
         threshold = np.maximum(first, np.minimum(np.asarray(ssthresh, dtype=np.float64), cap))
@@ -194,7 +196,7 @@ class WindowGrowth:
         return WindowGrowth(self.start[which, None], self.threshold[which, None], self.cap, self.b)
 
     def window_after(self, sent: Floats) -> Floats:
-        """Return W_f after ``sent`` packets."""
+        """Return W_f, the window after ``sent`` packets."""
         slow = self.start + sent / self.b
         # An infinite threshold is never reached, and inf - inf is nan.
         threshold = np.where(np.isinf(self.threshold), 0.0, self.threshold)

@@ -10,8 +10,8 @@
 //!
 //! The flows of a user are its connections, host by host. With HTTP/1.1, a connection carries one
 //! request at a time. Otherwise a host has one connection, on which all answers share the stream of
-//! the server. Its parts belong to objects, so that the streams of QUIC, which do not wait for each
-//! other, are parts that may arrive in any order.
+//! the server. The server's stream consists of parts, one or more per object. With QUIC, parts of
+//! different objects may arrive in any order, because its streams do not block each other.
 
 use crate::clock::{Nanos, seconds_to_nanos};
 use crate::flows::apps::AppState;

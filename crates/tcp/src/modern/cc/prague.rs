@@ -106,8 +106,8 @@ pub struct PragueControl {
 /// How the window in use follows increases and reductions.
 #[derive(Clone, Copy, Debug)]
 enum WindowRule {
-    /// Part of a packet by which the window exceeds the one in use, or packets by which the latter
-    /// is still to be reduced.
+    /// If positive, the fraction of a packet by which the computed window exceeds the window in use;
+    /// if negative, the packets by which the window in use must still be reduced.
     Carry(f64),
     Fractional(FractionalWindow),
 }
@@ -517,7 +517,7 @@ mod tests {
             Self { control, window, now: 0, sent: 0, marked: 0, in_cwr: false }
         }
 
-        /// After slow start, and after the transition.
+        /// Returns a flow after slow start and after the transition.
         fn settled(options: PragueOptions, cwnd: u32) -> Self {
             let mut flow = Self::new(options, cwnd);
             flow.window.ssthresh = 2;

@@ -18,7 +18,7 @@ const MAX_SHARE: u64 = GAIN_UNIT / 2;
 /// Rounds with such a share that end startup: `bbr_full_ecn_cnt`.
 const STARTUP_ROUNDS: u32 = 2;
 
-/// Packets delivered and marked so far; wrap.
+/// Packets delivered and marked so far; both counters wrap around.
 #[derive(Clone, Copy, Debug, Default)]
 struct Totals {
     delivered: u32,
