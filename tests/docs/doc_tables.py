@@ -238,7 +238,7 @@ UNITS_TYPED = {
 }
 """The types of texts with a unit, by a part of their pattern; the first match wins."""
 
-DEFAULT_IN_TEXT = re.compile(r"; default \S+$")
+DEFAULT_IN_TEXT = re.compile(r"; default: \S+$")
 """A default at the end of a description, which the page has before it."""
 
 MAX_WORDS = 12

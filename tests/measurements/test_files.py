@@ -142,7 +142,9 @@ def test_iperf3_log_needs_the_rate_of_the_line() -> None:
         make_line_scenario(test, {})
     links = make_line_scenario(test, {"up": "10mbit"}).resolved()["link"]
     assert (links["up"]["buffer"], links["down"]["rate"]) == ("312500B", "1gbit")
-    assert test.notes[0] == "no shaper of the download is stated: its link has 1gbit"
+    assert test.notes[0] == (
+        "the file states no shaper of the download; its link gets a rate of 1gbit"
+    )
     without_rtt = read_line_test("iperf3", LOGS / "reverse.json")
     with pytest.raises(OptionError, match="no RTT of the idle line; add it"):
         make_line_scenario(without_rtt, {"down": "10mbit"})

@@ -177,7 +177,7 @@ impl<T: Timed> TimingWheel<T> {
         first
     }
 
-    /// All items, in no order.
+    /// All items, in no particular order.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
         self.items.iter().filter(|element| element.order != UNUSED).map(|element| &element.item)
     }

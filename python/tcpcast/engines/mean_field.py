@@ -151,10 +151,10 @@ def mean_field(scenario: Scenario, options: RunOptions) -> Answer:
         crossed = (find_stream_hop(scenario.network, stream) for stream in scenario.cross)
         drop_tail = any(link.queue == "droptail" for link in _get_shared_links(scenario))
         if drop_tail or any(place is not None and place.shared for place in crossed):
-            enough, why = MIN_SOURCES_FOR_GOODPUT, "goodput has an error above 5 %"
+            enough, why = MIN_SOURCES_FOR_GOODPUT, "the error of the goodput exceeds 5 %"
         else:
             least = MIN_SOURCES_IN_SERIES if len(scenario.network.hops) > 1 else MIN_SOURCES
-            enough, why = least, "the RTT has an error above 10 %"
+            enough, why = least, "the error of the RTT exceeds 10 %"
         if simulated < enough:
             warnings.append(
                 f"{simulated} simulated sources are too few: near saturation, {why}; use "

@@ -147,7 +147,9 @@ def _link(test: LineTest, direction: str, options: Mapping[str, str | None]) -> 
                 f"--{option} {example}",
             )
         if rate is None:
-            test.notes.append(f"no shaper of the {direction} is stated: its link has {LINK_RATE}")
+            test.notes.append(
+                f"the file states no shaper of the {direction}; its link gets a rate of {LINK_RATE}"
+            )
             return {"rate": LINK_RATE, "buffer": "unlimited"}
         if other is not None and not options.get("queue"):
             test.notes.append(f"no queue of the {direction} is stated: that of the other direction")

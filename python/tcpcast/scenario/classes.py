@@ -86,12 +86,12 @@ class UserClass(Table):
     start: Duration | None = Field(
         default=None,
         examples=["10s"],
-        description="start time of the class's flows, spread over one RTT; default 0 s",
+        description="start time of the class's flows, spread over one RTT; default: 0 s",
     )
     stop: PositiveDuration | None = Field(
         default=None,
         examples=["70s"],
-        description="end time of the class's flows; default never",
+        description="end time of the class's flows; default: never",
     )
     site: Name | None = Field(
         default=None,
@@ -107,17 +107,17 @@ class UserClass(Table):
     back: Routes | None = Field(
         default=None,
         examples=[["up"]],
-        description="links from the client to the server; default none",
+        description="links from the client to the server; default: none",
     )
     delay: Duration | None = Field(
         default=None,
         examples=["18ms"],
-        description="delay of the rest of the path, one way; default 0s",
+        description="delay of the rest of the path, one way; default: 0s",
     )
     back_delay: Duration | None = Field(
         default=None,
         examples=["18ms"],
-        description="delay of the rest of the path from the client to the server; default `delay`",
+        description="delay of the rest of the path from the client to the server; default: `delay`",
     )
     host: Name | None = Field(
         default=None,
@@ -128,7 +128,7 @@ class UserClass(Table):
     dscp: Dscp | None = Field(
         default=None,
         examples=["ef"],
-        description='codepoint of all packets of the class, for queue = "cake"; default cs0',
+        description='codepoint of all packets of the class, for queue = "cake"; default: cs0',
     )
     sends: Annotated[Literal["server", "client", "both"], Choice("sender")] | None = Field(
         default=None,

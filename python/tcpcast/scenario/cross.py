@@ -150,7 +150,7 @@ class CrossStream(Table):
         description="name in table `cross` and in --set cross.NAME",
     )
     hop: Name | None = Field(
-        default=None, examples=["bottleneck"], description="name of the hop; default bottleneck"
+        default=None, examples=["bottleneck"], description="name of the hop; default: bottleneck"
     )
     bin: PositiveDuration | None = Field(
         default=None,

@@ -55,28 +55,28 @@ class PageObject(Table):
         default=1.0,
         examples=[0.2],
         description="share of the parent that has arrived when the browser finds this object; "
-        "default 1",
+        "default: 1",
     )
     delay: Duration = Field(
         default=0.0,
         examples=["20ms"],
-        description="time from then to the request, such as that of a script; default 0s",
+        description="time from then to the request, such as that of a script; default: 0s",
     )
     server_time: Duration = Field(
         default=0.0,
         examples=["50ms"],
-        description="time from the request to the answer at the server; default 0s",
+        description="time from the request to the answer at the server; default: 0s",
     )
     priority: Annotated[int, *integer_annotation(0, 7)] = Field(
         default=3,
         examples=[1],
-        description="urgency from 0, the most urgent, to 7 (RFC 9218); default 3",
+        description="urgency from 0, the most urgent, to 7 (RFC 9218); default: 3",
     )
     host: Annotated[str, Field(min_length=1, max_length=200)] = Field(
-        default=ORIGIN, examples=["cdn"], description='host of the object; default "origin"'
+        default=ORIGIN, examples=["cdn"], description='host of the object; default: "origin"'
     )
     request: Bytes = Field(
-        default=200, examples=["400B"], description="bytes of the request; default 200B"
+        default=200, examples=["400B"], description="bytes of the request; default: 200B"
     )
 
     def _find_errors(self) -> Errors:

@@ -205,7 +205,7 @@ class FairQueue(Table):
     quantum: Bytes | None = Field(
         default=None,
         examples=["3000B"],
-        description="bytes of credit per turn with drr; default one packet",
+        description="bytes of credit per turn with drr; default: one packet",
     )
     buffers: Annotated[
         Literal["shared", "individual"],

@@ -323,7 +323,7 @@ class Tcp(Table):
     certificate: Bytes | None = Field(
         default=None,
         examples=["4kB"],
-        description="size of the certificates of the server in a full TLS handshake; default 3 kB",
+        description="size of the certificates of the server in a full TLS handshake; default: 3 kB",
     )
     fast_open: StrictBool | None = Field(
         default=None,

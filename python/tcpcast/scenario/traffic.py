@@ -197,7 +197,7 @@ class Reading(Table):
     size: Bytes = Field(
         default=65_536,
         examples=["64KiB"],
-        description="largest number of bytes of a read; default 64KiB",
+        description="largest number of bytes of a read; default: 64KiB",
     )
     pause: TimeDistribution = Field(
         examples=["20ms"], description="time between two reads: one time or a distribution"
@@ -222,7 +222,7 @@ class Writing(Table):
     after: Duration = Field(
         default=0.0,
         examples=["3s"],
-        description="time of the run until which the application always has data; default 0s",
+        description="time of the run until which the application always has data; default: 0s",
     )
 
     def _find_errors(self) -> Errors:
@@ -479,7 +479,7 @@ class Transfers(Table):
     count: Annotated[int, *integer_annotation(1, 10**8)] | None = Field(
         default=None,
         examples=[50000],
-        description="isolated transfers of each size; default 1000",
+        description="isolated transfers of each size; default: 1000",
     )
     arrivals: Arrivals | None = Field(
         default=None,
@@ -577,7 +577,7 @@ class Requests(_Flows):
     request: BytesDistribution = Field(
         default_factory=lambda: Constant[Bytes].model_construct(distribution="constant", value=200),
         examples=["200B"],
-        description="payload of a request: a size or a distribution; default 200B",
+        description="payload of a request: a size or a distribution; default: 200B",
     )
     answer: BytesDistribution = Field(
         examples=["20KB"], description="payload of an answer: a size or a distribution"
@@ -585,12 +585,12 @@ class Requests(_Flows):
     server_time: TimeDistribution = Field(
         default_factory=_zero_time,
         examples=["10ms"],
-        description="time from the request to its answer at the server; default 0s",
+        description="time from the request to its answer at the server; default: 0s",
     )
     pause: TimeDistribution = Field(
         default_factory=_zero_time,
         examples=[{"distribution": "exponential", "mean": "1s"}],
-        description="time from the answer to the next request of the client; default 0s",
+        description="time from the answer to the next request of the client; default: 0s",
     )
     fan_in: Annotated[int, *integer_annotation(1, 100_000)] = Field(
         default=1,
@@ -628,7 +628,7 @@ class Ping(_Flows):
             distribution="constant", value=0.2
         ),
         examples=["200ms"],
-        description="time between probes: one time or a distribution; default 200ms",
+        description="time between probes: one time or a distribution; default: 200ms",
     )
 
 
@@ -650,7 +650,7 @@ class Stream(_Flows):
         default=None,
         examples=["throughput"],
         description="how the player chooses from `ladder`: by its buffer (BBA-0), or by the "
-        "throughput of the last five segments (RB); default buffer",
+        "throughput of the last five segments (RB); default: buffer",
     )
     segment: PositiveDuration = Field(
         default=2.0, examples=["2s"], description="playing time of a segment"
@@ -721,7 +721,7 @@ class Pages(Table):
         default="2",
         examples=["1.1"],
         description="version of HTTP: 1.1 has six connections per host with one request at a time, "
-        "2 has one connection per host, and 3 has one QUIC connection per host; default 2",
+        "2 has one connection per host, and 3 has one QUIC connection per host; default: 2",
     )
     order: Annotated[Literal["priority", "in-turn"], Choice("order of answers")] = Field(
         default="priority",
@@ -749,14 +749,14 @@ class Pages(Table):
         default_factory=_zero_time,
         examples=["20ms"],
         description="time of the server for each answer, in addition to that of the object; "
-        "default 0s",
+        "default: 0s",
     )
     pause: TimeDistribution = Field(
         default_factory=lambda: Constant[Duration].model_construct(
             distribution="constant", value=1.0
         ),
         examples=[{"distribution": "exponential", "mean": "10s"}],
-        description="time from a complete page to the next load; default 1s",
+        description="time from a complete page to the next load; default: 1s",
     )
 
     @property

@@ -40,10 +40,10 @@ impl ObservedEnd {
     }
 }
 
-/// Number of unanswered transmissions from which the peer counts as silent,
+/// Number of unanswered transmissions from which the peer counts as silent.
 const MIN_UNANSWERED: u64 = 3;
-/// if this much time passed between the first and the last of them. A tail-loss probe and a timeout
-/// follow each other faster, and may be two losses.
+/// Minimum time between the first and the last of these transmissions. A tail-loss probe and a
+/// timeout follow each other faster, and may be two losses.
 const MIN_UNANSWERED_TIME: Nanos = 1_000_000_000;
 /// Time without an answer from which a handshake has failed: the first RTO (RFC 6298).
 const MIN_HANDSHAKE_TIME: Nanos = 1_000_000_000;

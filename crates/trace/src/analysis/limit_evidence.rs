@@ -29,9 +29,10 @@ const MAX_CLOCK_DRIFT: i64 = 6_000_000;
 const MIN_ECHOES: u64 = 10;
 /// After a pause of this length, the time until an echo contains the pause.
 const MAX_PAUSE_BEFORE_ECHO: Nanos = 1_000_000_000;
-/// Clocks are unsteady if delays between them exceed delays by echoed timestamps by this time,
+/// Clocks are unsteady if delays between them exceed delays by echoed timestamps by at least this
+/// time.
 const MIN_CLOCK_ERROR_S: f64 = 0.01;
-/// and by this ratio.
+/// Minimum ratio of these delays for unsteady clocks.
 const MIN_CLOCK_ERROR_RATIO: f64 = 2.0;
 
 /// Sums over the new data of a direction.

@@ -33,10 +33,10 @@ pub(super) const MIN_REMOTE_RTT: Nanos = 1_000_000;
 const MAX_NEAR_RTT_SHARE: f64 = 0.1;
 /// Shorter round trips are within a machine or rack, so that both ends are near.
 const MIN_DISTINCT_RTT: Nanos = 50_000;
-/// There, the tap is at one end if the other end responds after at least this time,
+/// Within a machine or rack, the minimum response time of the far end if the tap is at the near one.
 const MIN_CREDIBLE_FAR_RTT: Nanos = 10_000;
-/// and if the response of the near end, which is the processing time of its host, is shorter by this
-/// factor.
+/// Minimum ratio of this time to the response time of the near end, which is the processing time of
+/// its host.
 const MIN_FAR_RTT_RATIO: Nanos = 3;
 /// After a silence of this length, an end is not expected to echo a timestamp.
 const MAX_SILENCE: Nanos = 1_000_000_000;

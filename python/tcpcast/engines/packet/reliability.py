@@ -523,7 +523,7 @@ def _few_data_text_of_metric(
             return None
         rest = f" except {estimate.differing_units}" if estimate.differing_units > 0 else ""
         found = f"all batches of the run{rest} have the same value"
-        few = f"too few different values: {found}, but {MIN_EVENTS} must have another value"
+        few = f"too few different values: {found}, but at least {MIN_EVENTS} must differ"
         advice = _more_events_advice(scenario, estimate.differing_units / MIN_EVENTS)
         return f"{few}; {advice}"
     return None
