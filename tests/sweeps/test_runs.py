@@ -138,7 +138,7 @@ print(len(result.to_arrow()), sorted(slow & set(sys.modules)))
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere workers are not forked")
 def test_fork_server_has_one_thread() -> None:
-    script = "import importlib, pathlib\nfrom tcpcast import forkserver\n"
+    script = "import importlib, pathlib\nfrom tcpcast.process import forkserver\n"
     script += "with forkserver.worker_environment():\n"
     script += "    importlib.import_module(forkserver._PRELOADED)\n"
     script += "for task in pathlib.Path('/proc/self/task').iterdir():\n"
