@@ -103,4 +103,5 @@ def test_help_of_options_is_complete(
     assert main([command, "--help"]) == 0
     flat = " ".join(capsys.readouterr().out.split())
     for option in COMMANDS[command].options:
-        assert " ".join(option.help_text.split()) in flat
+        # A default follows instead of the full stop.
+        assert " ".join(option.help_text.split()).removesuffix(".") in flat
