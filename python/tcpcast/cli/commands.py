@@ -216,8 +216,7 @@ COMPARE = Command(
 )
 PLAN = Command(
     "plan",
-    "Find the buffer, number of users, rate, number of flows, loss or queue setting "
-    "that meets a target.",
+    "Find the buffer, rate or number of users that meets a target.",
     "",
     "tcpcast plan buffer web-10mbit --loss 1%",
 )
