@@ -144,7 +144,7 @@ pub struct Link<T> {
     remark: Option<EcnRemark>,
     loss: Option<LinkLossState>,
     server: Server<T>,
-    /// Whether the rate varies, so that transmission takes no time.
+    /// Whether the rate varies; the transmission time is then taken as zero.
     varies: bool,
     /// Whether the link has, or may have later, a policer, random loss or jitter.
     is_uneven: bool,

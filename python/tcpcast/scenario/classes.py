@@ -248,7 +248,7 @@ class Population:
 
     @property
     def stepped_key(self) -> str:
-        """Key of an application that reads or writes in steps; "" if it does all at once."""
+        """Key of the application's steps of reading or writing; "" without steps."""
         keys = (key for key in ("reads", "writes") if getattr(self.traffic, key, None) is not None)
         return next((f"traffic.{key}" for key in keys), "")
 

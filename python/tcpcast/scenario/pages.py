@@ -124,7 +124,7 @@ def _read_page(value: object, info: ValidationInfo) -> object:
 
 
 def _read_csv(path: Path, name: str) -> list[dict[str, Any]]:
-    """Read objects from a CSV file, whose columns are named as the keys of an object."""
+    """Read objects from a CSV file whose columns are named after the keys of an object."""
     try:
         with path.open(newline="", encoding="utf-8-sig") as stream:
             return _read_objects(csv.reader(stream), name)

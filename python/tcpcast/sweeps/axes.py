@@ -71,7 +71,7 @@ QUANTITY_KINDS = {
 """Quantities of ranges and numeric columns."""
 
 _COUNT_KINDS = {"number", "packets", "bytes"}
-"""Kinds whose ranges between whole ends have only whole values."""
+"""Kinds whose ranges contain only whole values if both ends are whole."""
 
 
 def common_quantity_kind(typed: Sequence[Any]) -> str | None:

@@ -114,7 +114,7 @@ pub struct RequestTraffic {
     pub answer: Distribution,
     /// Time from the whole request to the answer, in seconds.
     pub server_time: Distribution,
-    /// Time from the whole answer to the next request, in seconds.
+    /// Time from the end of the answer to the next request, in seconds.
     pub pause: Distribution,
     /// Consecutive sources that form one client, which sends all requests at once and waits for all
     /// answers.

@@ -315,7 +315,7 @@ fn reduction_is_undone_if_few_packets_were_lost_outside_slow_start() {
     let (kept, undone) = (windows(0, &[20, 150]), windows(20, &[20, 150]));
     assert_eq!(kept[..2], undone[..2]);
     assert!(kept[2] < kept[1] && undone[2] >= undone[1], "{kept:?} {undone:?}");
-    // A fifth of the window and more is lost.
+    // At least a fifth of the window is lost.
     let many: Vec<usize> = std::iter::once(20).chain(150..156).collect();
     assert_eq!(windows(0, &many), windows(20, &many));
 }

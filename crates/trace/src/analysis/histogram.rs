@@ -3,8 +3,8 @@
 /// Each power of two is divided into 2^5 = 32 buckets, so percentiles are accurate to about 1.6 %.
 const BUCKET_BITS: u32 = 5;
 
-/// Number of values buffered before counting, because the counters of thousands of connections are
-/// not in the cache.
+/// Number of values buffered before counting, because the counters of thousands of connections do
+/// not fit into the cache.
 const BUFFER_SIZE: usize = 28;
 
 /// Counters by bucket. Memory grows with the spread of the values, up to 8 KB.

@@ -34,7 +34,7 @@ pub(super) struct Part {
 impl Part {
     /// Returns `length` bytes of the part from the sequence number `start` on.
     pub(super) fn slice(self, start: u32, length: u32) -> Self {
-        // The identification is that of the first packet in the frame.
+        // The IP ID is that of the first packet in the frame.
         Self { start, length, id: if start == self.start { self.id } else { 0 }, ..self }
     }
 
