@@ -41,6 +41,12 @@ def test_maximum_limits_the_rate(buffers: Any, window_bytes: float, limit: str) 
     assert limit_of_answer(answer, scenario) == limit
 
 
+def test_bound_of_bbr_respects_the_buffers() -> None:
+    scenario = make_scenario({"send": "1MiB", "receive": "8MiB"}, stack="linux-bbr")
+    answer, bound = tcpcast.run(scenario, ["packet", "bbr-bound"])
+    assert answer["goodput_bps"] < bound["goodput_bps"] < 1.1 * answer["goodput_bps"]
+
+
 def test_unlimited_buffers_are_the_default() -> None:
     scenario = make_scenario("unlimited")
     assert scenario == make_scenario("unlimited", stack="linux-cubic")

@@ -13,7 +13,7 @@ import numpy as np
 from tcpcast.answer.limit_names import LIMIT_NAMES, limit_name_with_article
 from tcpcast.captures import cause_rules, limit_remedies
 from tcpcast.captures.failed_connections import has_shrunk_window, shrunk_window_clause
-from tcpcast.captures.limit_remedies import FASTER_LINK, Remedy
+from tcpcast.captures.limit_remedies import FASTER_LINK, SEND_BUFFER_KEYS, Remedy
 from tcpcast.captures.loss_evidence import path_rtt_s, reordered_packets
 from tcpcast.captures.predicted_gain import GainPredictor
 from tcpcast.captures.quantity_text import (
@@ -127,8 +127,7 @@ def remedies_for_constant_flight(gains: GainPredictor) -> list[Remedy]:
         Remedy(
             ": no packet was lost, but the data in flight stayed below "
             f"{format_size_rounded_up(now)}",
-            f". First {action}. Set SO_SNDBUF to the new window, or tcp_wmem to twice the new "
-            "window.",
+            f". First {action}. {limit_remedies.buffer_setting_text(*SEND_BUFFER_KEYS)}",
             action,
         )
         for now in largest.tolist()
@@ -168,7 +167,7 @@ def remedies_for_policer(gains: GainPredictor) -> list[Remedy]:
         if queue >= CODEL_DELAY_S:
             managed = ", as with CoDel or CAKE"
             action = (
-                "find out whether the link has CoDel or CAKE; then only a faster link increases "
+                "find out whether the link uses CoDel or CAKE; then only a faster link increases "
                 f"the rate, otherwise {action}"
             )
         ends.append(

@@ -185,12 +185,21 @@ def _slow_reader_advice(table: Table, at: int) -> Remedy:
     )
 
 
+SEND_BUFFER_KEYS = ("SO_SNDBUF", "tcp_wmem")
+"""Socket option and Linux setting of the send buffer."""
+
+
+def buffer_setting_text(option: str, key: str) -> str:
+    """Return how to set a buffer for a new window; Linux doubles the value of the option."""
+    return f"Set {option} to the new window, or {key} to twice the new window."
+
+
 def remedies_for_send_buffer(gains: GainPredictor) -> list[Remedy]:
     """Return the advice on the send buffer."""
     largest = gains.table["flight_max_bytes"]
     now = np.maximum(largest / np.maximum(gains.table["segment_bytes"], 1), 1.0)
     factor = 1 / gains.pftk_gain(receiver_window_pkts=now)
-    keys = ("the send buffer", "SO_SNDBUF", "tcp_wmem")
+    keys = ("the send buffer", *SEND_BUFFER_KEYS)
     return _larger_window_advice(gains, largest, keys, factor)
 
 
@@ -203,7 +212,7 @@ def _larger_window_advice(
     value), and the Linux setting that limits the buffer.
     """
     window, option, key = keys
-    how = f"Set {option} to the new window, or {key} to twice the new window."
+    how = buffer_setting_text(option, key)
     table = gains.table
     by_loss, by_link = gains.window_for_loss_bytes(), gains.window_for_link_bytes()
     scaling = table["syn_captured"] & np.isnan(table["window_scale"])

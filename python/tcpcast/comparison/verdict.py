@@ -332,8 +332,7 @@ def limit_of_answer(answer: Answer, scenario: Scenario) -> str:
     stepped_bps = scenario.senders * group.application_bps
     if values.get("goodput_bps", 0.0) >= MIN_LIMITED_SHARE * stepped_bps:
         return "reader" if group.stepped_key == "traffic.reads" else "application"
-    send, receive = (size / scenario.payload_bytes for size in tcp.max_window_bytes)
-    receive = min(receive, tcp.receiver_window)
+    send, receive = group.allowed_windows_pkts
     window = scenario.senders * min(send, receive)
     rtt = max(values.get("rtt_mean_s", 0.0), scenario.rtt_s)
     if values["send_rate_pps"] * rtt >= MIN_LIMITED_SHARE * window:

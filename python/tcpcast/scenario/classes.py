@@ -227,6 +227,12 @@ class Population:
         return self.packet_bytes - self.tcp.header_bytes
 
     @property
+    def allowed_windows_pkts(self) -> tuple[float, float]:
+        """Largest windows in packets that the send buffer and the receiver allow."""
+        send, receive = (size / self.payload_bytes for size in self.tcp.max_window_bytes)
+        return send, min(receive, self.tcp.receiver_window)
+
+    @property
     def idle_delay_s(self) -> float:
         """Mean delay of a message, or RTT of a ping, without other traffic; nan for others."""
         match self.traffic:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from tcpcast.answer import Answer, Metric
 from tcpcast.engines.formula.collect_inputs import (
     IDLE_RTT_SOURCE,
+    largest_window_and_source,
     require_one_class,
 )
 from tcpcast.engines.formula.input_types import make_step
@@ -40,7 +41,8 @@ def bbr(scenario: Scenario) -> Answer:
             "the bound for BBR requires a link with a rate, but the scenario has none",
             Suggestion({"network.bottleneck.rate": "10mbit"}),
         )
-    flows, loss, window = group.count, path.loss, group.tcp.receiver_window
+    flows, loss = group.count, path.loss
+    window, of_window = largest_window_and_source(group, path)
     # On its own link, each flow is independent of the others.
     is_alone, capacity = not path.link.shared, path.capacity_pps
     bound = bbr_bound(
@@ -60,7 +62,7 @@ def bbr(scenario: Scenario) -> Answer:
     steps = [
         make_step("p", loss, "1", path.loss_keys or "no random loss specified"),
         make_step("RTT", group.rtt_s, "s", IDLE_RTT_SOURCE),
-        make_step("W_max", window, "packet", "tcp.receiver_window"),
+        make_step("W_max", window, "packet", of_window),
         make_step("n", flows, "1", "traffic.flows"),
         make_step("C_link", capacity, "packet/s", path.rate_key),
         make_step(

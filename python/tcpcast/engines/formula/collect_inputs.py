@@ -93,14 +93,10 @@ def collect_path_inputs(
         ]
         delivered = delivered_bits_per_sent_packet(measured)
     tcp = scenario.populations[0].tcp
-    window = float(tcp.receiver_window)
     # Measured values already include the effects of links.
     limit = path if measured is None and path.has_rate else None
-    of_window = "tcp.receiver_window" + (": unlimited" if math.isinf(window) else "")
-    largest = min(tcp.max_window_bytes) / scenario.payload_bytes
-    # Stated only where it matters, because almost all links are filled by smaller windows.
-    if limit is not None and largest < min(window, limit.capacity_pps * group.rtt_s / group.count):
-        window, of_window = largest, "largest window of TCP or of tcp.socket_buffers"
+    window, of_window = largest_window_and_source(group, limit)
+    of_window += ": unlimited" if math.isinf(window) else ""
     steps += [
         make_step("b", tcp.packets_per_growth, "packet", packets_per_ack_source_text(tcp)),
         make_step("W_max", window, "packet", of_window),
@@ -115,6 +111,18 @@ def collect_path_inputs(
         capacity=limit,
         warnings=tuple(warnings),
     )
+
+
+def largest_window_and_source(group: Population, path: PathView | None) -> tuple[float, str]:
+    """Return the largest window of a flow in packets, and what sets it; ``path``: with a rate.
+
+    The send buffer and TCP itself are named only if they are smaller than the BDP, because almost
+    all links are filled by smaller windows.
+    """
+    window, allowed = float(group.tcp.receiver_window), min(group.allowed_windows_pkts)
+    if path is None or allowed >= min(window, path.capacity_pps * group.rtt_s / group.count):
+        return window, "tcp.receiver_window"
+    return allowed, "largest window of TCP or of tcp.socket_buffers"
 
 
 def _burst_pkts(group: Population, path: PathView) -> float:

@@ -118,8 +118,7 @@ def compute_path_requirements(scenario: Scenario) -> PathRequirements | None:
     full_window = max(1, math.ceil(pipe / flows / kept - ROUNDING_TOLERANCE))
     payload = scenario.payload_bytes
     buffer = BUFFER_BYTES_PER_WINDOW_BYTE * min(full_window * payload, MAX_WINDOW_BYTES)
-    limits = (group.tcp.receiver_window * payload, *group.tcp.max_window_bytes, MAX_WINDOW_BYTES)
-    allowed_window = int(min(limits))
+    allowed_window = round(min(payload * min(group.allowed_windows_pkts), MAX_WINDOW_BYTES))
     min_flows = _min_flows_by_window(pipe * payload, allowed_window)
     link_bps = rate_bps * 8 * payload / packet_bits
     loss = scenario.path(group).loss

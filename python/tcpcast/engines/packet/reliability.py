@@ -949,7 +949,7 @@ def _is_limited_without_loss(
     rtt_s = group.rtt_s if rtt is None else max(rtt.value, group.rtt_s)
     # Excludes start-up, in which the window opens, and the truncated last round trip.
     rounds = seconds / rtt_s - snapshot.units.replications
-    window = min(group.tcp.receiver_window, min(group.tcp.max_window_bytes) / group.payload_bytes)
+    window = min(group.allowed_windows_pkts)
     if rounds > 0 and rate * seconds >= MIN_FULL_SHARE * group.count * window * rounds:
         return True
     utilisation = answer.metrics.get("utilisation")
