@@ -76,7 +76,6 @@ class CongestionControl:
         self.cwnd = 1.0
 
 
-MAX_INITIAL_WINDOW = 1_000_000
 NAME_PATTERN = re.compile(r"[a-z][a-z0-9-]{0,30}")
 
 
@@ -120,10 +119,10 @@ def register_control(name: str, control: type[CongestionControl]) -> str:
             "instance without arguments"
         ) from error
     is_number = isinstance(initial_window, int | float)
-    if not (is_number and 1 <= initial_window <= MAX_INITIAL_WINDOW):
+    if not (is_number and 1 <= initial_window <= tcp.MAX_INITIAL_WINDOW):
         raise ControlError(
             f"{control.__name__}().cwnd, the initial window, is {initial_window!r}; use 1 to "
-            f"{MAX_INITIAL_WINDOW:,} packets"
+            f"{tcp.MAX_INITIAL_WINDOW:,} packets"
         )
     stack = modern_stacks.ModernStack(
         name,

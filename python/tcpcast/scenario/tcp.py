@@ -176,6 +176,9 @@ _TIMES = ("ack_timeout", "min_rto", "max_rto", "rto_granularity")
 
 _BUFFER_DEFAULTS = ("unlimited", "kernel", "linux-5.15", "linux-6.18")
 _DEFAULT_WMEM = 4 * 2**20
+MAX_INITIAL_WINDOW = 10**6
+"""Largest initial window, in packets."""
+
 MAX_WINDOW_BYTES = 65_535 << 14
 """Largest TCP window: a field of 16 bits, shifted by at most 14 (RFC 7323, section 2.3). A socket
 buffer for it fits in the signed 32 bits of the Linux keys."""
@@ -244,7 +247,7 @@ class Tcp(Table):
         examples=["linux-cubic"],
         description="preset of TCP: a kernel's stack, or the TCP of a paper",
     )
-    initial_window: Annotated[int, *integer_annotation(1, 10**6)] = Field(
+    initial_window: Annotated[int, *integer_annotation(1, MAX_INITIAL_WINDOW)] = Field(
         examples=[2], description="number of packets sent before the first ack"
     )
     ssthresh: Threshold = Field(
