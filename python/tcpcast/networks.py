@@ -77,7 +77,7 @@ def parking_lot(links: int, *, rate: str = "10mbit", delay: str = "5ms", **keys:
     rate
         Rate of each link.
     delay
-        One-way delay of each link, and of the way back of each class.
+        One-way delay of each link, and of the return path of each class.
     **keys
         Further keys of each link, such as ``buffer`` and ``queue``.
 

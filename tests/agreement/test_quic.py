@@ -1,4 +1,4 @@
-"""QUIC in the packet engine: handshakes, acks on a slow way back, and TCP on the same link."""
+"""QUIC in the packet engine: handshakes, acks on a slow return path, and TCP on the same link."""
 
 from typing import Any
 

@@ -217,7 +217,7 @@ class Population:
 
     @property
     def data_links(self) -> tuple[PathLink, ...]:
-        """Links that carry data: of the route, and of the way back if both ends send."""
+        """Links that carry data: of the route, and of the return path if both ends send."""
         answers = self.sends == "both" or self.traffic.kind == "ping"
         return (*self.route, *self.back) if answers else self.route
 

@@ -331,7 +331,7 @@ def find_route_errors(scenario: Scenario) -> Iterator[InitErrorDetails]:
 
 
 def rest_delays_s(group: Population) -> tuple[float, float]:
-    """Return the delays behind the last link of the data's route and of the way back."""
+    """Return the delays behind the last link of the data's route and of the return path."""
     there, back = (math.fsum(on.link.delay or 0.0 for on in p) for p in (group.route, group.back))
     return group.forward_delay_s - there, group.return_delay_s - back
 

@@ -98,7 +98,7 @@ pub struct SiteConfig {
 pub enum SendingEnds {
     /// The server, over the route.
     Server,
-    /// The client, over the way back.
+    /// The client, over the return path.
     Client,
     /// Both.
     Both,
@@ -251,7 +251,7 @@ pub struct PageHost {
     /// Delay behind the last link of the route from the host.
     #[serde(rename = "delay_ns")]
     pub delay: Nanos,
-    /// Delay behind the last link of the way back.
+    /// Delay behind the last link of the return path.
     #[serde(rename = "back_delay_ns")]
     pub back_delay: Nanos,
 }
@@ -437,7 +437,7 @@ pub struct FlowClassConfig {
     /// Delay of the rest of the route, behind its last link.
     #[serde(rename = "delay_ns")]
     pub delay: Nanos,
-    /// Delay of the rest of the way back.
+    /// Delay of the rest of the return path.
     #[serde(rename = "back_delay_ns")]
     pub back_delay: Nanos,
     /// Bytes of a full data packet, headers included; maximum length of a message.
@@ -474,7 +474,7 @@ pub struct FlowClassConfig {
 }
 
 impl FlowClassConfig {
-    /// Delays behind the last link of a route and of a way back, for a host of the class.
+    /// Delays behind the last link of a route and of a return path, for a host of the class.
     pub(crate) fn rest_delays(&self, host: usize) -> [Nanos; 2] {
         match &self.traffic {
             FlowTraffic::Page(page) => {

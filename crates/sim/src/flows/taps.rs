@@ -1,7 +1,7 @@
 //! Captures: packets that pass a tap at a host or at the headline link.
 //!
 //! Acknowledgements that do not pass the headline link pass its taps where the same link of a
-//! symmetric way back would be: the part of the path behind the link precedes the taps.
+//! symmetric return path would be: the part of the path behind the link precedes the taps.
 
 use super::config::{FlowClassConfig, FlowTcp, NetworkConfig};
 use super::flow::data_ends;
