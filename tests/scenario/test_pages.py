@@ -72,7 +72,7 @@ def test_profiles_are_complete() -> None:
     }
     scenario = Scenario.from_dict(tables)
     traffic = pages(scenario)
-    # The sums of the source: docs/background/quic.md.
+    # The sums that docs/reference/scenario.md states for this profile.
     assert (len(traffic.objects), sum(item.size for item in traffic.objects)) == (71, 2_652_000)
     assert traffic.hosts == ["origin", "static", "third-party"]
     assert (traffic.connections, traffic.count, scenario.populations[0].users) == (3, 9, 3)
