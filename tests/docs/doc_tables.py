@@ -422,23 +422,51 @@ def precisions() -> str:
     return ", ".join(f"`{name}`" for name in PRECISION_METRICS) + ".\n"
 
 
+REFUSED = ""
+"""The support of stacks that an engine refuses."""
+
+
 def stacks() -> str:
-    """Return the support of each stack by each engine; equal columns and equal rows are merged."""
-    columns: dict[tuple[str, ...], list[str]] = {}
-    for stack in STACKS:
-        cells = tuple(_support(get_stack_support(engine, stack)) for engine in REGISTRY)
-        columns.setdefault(cells, []).append(f"`{stack}`")
+    """Return the support of each stack by each engine; engines with equal support share an item."""
+    supports = {
+        stack: [_support(get_stack_support(engine, stack)) for engine in REGISTRY]
+        for stack in STACKS
+    }
+    classic = [stack for stack in STACKS if supports[stack] == supports[PLAIN]]
     engines: dict[tuple[str, ...], list[str]] = {}
-    for engine, *row in zip(REGISTRY, *columns, strict=True):
+    for engine, *row in zip(REGISTRY, *supports.values(), strict=True):
         engines.setdefault(tuple(row), []).append(f"`{engine}`")
-    head = ["engine", *(", ".join(names) for names in columns.values())]
-    return _table(head, [[", ".join(names), *cells] for cells, names in engines.items()])
+    items = [
+        f"- {', '.join(names)}: {_stacks_by_support(row, classic)}\n"
+        for row, names in engines.items()
+    ]
+    names = ", ".join(f"`{stack}`" for stack in classic)
+    return f"The *classic* stacks are {names}.\n\n{''.join(items)}"
+
+
+def _stacks_by_support(row: tuple[str, ...], classic: list[str]) -> str:
+    """Return the stacks that an engine supports, grouped by support.
+
+    If the engine refuses no stack, the largest group is last, without names.
+    """
+    groups: dict[str, list[str]] = {}
+    for stack, support in zip(STACKS, row, strict=True):
+        name = "classic" if stack in classic else f"`{stack}`"
+        names = groups.setdefault(support, [])
+        if name not in names:
+            names.append(name)
+    if REFUSED not in groups:
+        common = max(groups, key=lambda support: len(groups[support]))
+        del groups[common]
+        groups[common] = ["all other stacks" if groups else "all stacks"]
+    groups.pop(REFUSED, None)
+    return "; ".join(f"{', '.join(names)} ({support})" for support, names in groups.items())
 
 
 def _support(support: StackSupport) -> str:
     words = {SupportLevel.UNCHECKED: "not validated"}
     if support.level is SupportLevel.REFUSED:
-        return ""
+        return REFUSED
     return words.get(support.level) or support.text or "applies"
 
 
