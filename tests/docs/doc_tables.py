@@ -51,7 +51,7 @@ from tcpcast.scenario.aqm import AQM_TABLES
 from tcpcast.scenario.classic_tcp import CLASSIC_RECOVERY, PAPER_BY_STACK
 from tcpcast.scenario.cross import FgnCross, ParetoCross, PoissonCross, TraceCross
 from tcpcast.scenario.links import Change, Docsis, NetworkLink, Site
-from tcpcast.scenario.modern_stacks import MODERN_STACKS
+from tcpcast.scenario.modern_stacks import MODERN_STACKS, ModernStack
 from tcpcast.scenario.modern_tcp import DEFAULT_STACK, MODERN_PRESETS, drop_classic_keys
 from tcpcast.scenario.pages import PageObject
 from tcpcast.scenario.probes import PacketCapture
@@ -308,13 +308,26 @@ def presets() -> str:
 
 
 def modern_stacks() -> str:
-    """Return the rules of each modern stack."""
-    head = ["stack", "congestion control", "loss detection", "window reduction", "timeout"]
-    rows = [
-        [f"`{name}`", s.control_text, s.loss_detection, s.window_reduction, s.timeout]
-        for name, s in MODERN_STACKS.items()
-    ]
-    return _table(head, rows)
+    """Return the rules of each modern stack; rules of most stacks are stated once."""
+    labels = {
+        "loss_detection": "loss detection",
+        "window_reduction": "window reduction",
+        "timeout": "RTO",
+    }
+    usual = {field: ModernStack._field_defaults[field] for field in labels}
+    items = []
+    for name, stack in MODERN_STACKS.items():
+        other = "".join(
+            f"; {label}: {getattr(stack, field)}"
+            for field, label in labels.items()
+            if getattr(stack, field) != usual[field]
+        )
+        items.append(f"- `{name}`: {stack.control_text}{other}\n")
+    return (
+        f"Unless its item states otherwise, a stack detects losses by {usual['loss_detection']}, "
+        f"reduces its window by {usual['window_reduction']}, and has an RTO of {usual['timeout']}:"
+        f"\n\n{''.join(items)}"
+    )
 
 
 def quic_stacks() -> str:

@@ -107,8 +107,8 @@ class ModernStack(NamedTuple):
 
     control: str
     control_text: str
-    loss_detection: str = "RACK-TLP"
-    window_reduction: str = "PRR"
+    loss_detection: str = "RACK-TLP (RFC 8985)"
+    window_reduction: str = "PRR (RFC 9937)"
     timeout: str = "srtt + 200 ms"
     keys: dict[str, Any] = _LINUX
     is_rate_based: bool = False
@@ -131,8 +131,6 @@ MODERN_STACKS = {
     "linux-cubic": ModernStack(
         "cubic",
         "CUBIC (RFC 9438) with HyStart and fast convergence",
-        loss_detection="RACK-TLP (RFC 8985), adaptive reordering window",
-        window_reduction="PRR (RFC 9937)",
     ),
     "linux-reno": ModernStack("reno", "Reno (RFC 5681)"),
     "linux-bbr": ModernStack(
