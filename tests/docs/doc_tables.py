@@ -347,7 +347,8 @@ _SLOW_START_ENDS = {
 def _quic_rules(stack: QuicStack) -> list[str]:
     few, many = stack.burst_min_packets, stack.burst_max_packets
     burst = f"{few} packets"
-    pacing = f"{stack.pacing_percent / 100:g} windows per RTT"
+    rate = stack.pacing_percent / 100
+    pacing = f"{rate:g} {'window' if rate == 1 else 'windows'} per RTT"
     if stack.pacing_percent == 0:
         burst, pacing = "the window", "none"
     elif stack.burst_time_s > 0:
@@ -364,7 +365,7 @@ def _quic_rules(stack: QuicStack) -> list[str]:
         pacing,
         burst,
         window,
-        stack.source,
+        stack.source.partition(" (")[0],
     ]
 
 
