@@ -43,8 +43,9 @@ impl FlowSink<'_> {
     }
 
     /// Begins a burst with a packet.
-    pub(super) fn begin_burst(&mut self, packet: Packet<u32>, segment: &Segment) {
+    pub(super) fn begin_burst(&mut self, packet: Packet<u32>) {
         self.burst = Some(packet);
+        let segment = &self.wire.parcels.get(packet.token).segment;
         if segment.flags.psh || segment.flags.fin || segment.len < self.class.payload_bytes {
             self.send_burst();
         }

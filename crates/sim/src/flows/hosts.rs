@@ -61,34 +61,32 @@ impl SegmentSink for FlowSink<'_> {
         } else {
             self.class.ack_bytes.max(segment.ack_bytes())
         };
-        self.send(segment, None, number, kind, bytes);
+        self.send(Content::Segment(segment), number, kind, bytes);
     }
 }
 
 impl DatagramSink for FlowSink<'_> {
     fn send_datagram(&mut self, datagram: &Datagram, number: u32, kind: PacketKind) {
-        let (len, ecn) = (datagram.stream_bytes(), datagram.ecn);
-        let segment = Segment { len, ecn, ..Segment::default() };
         let bytes = match kind {
             // The length of TCP's acks is a minimum, because implementations pad small packets.
             PacketKind::Ack => self.class.ack_bytes.max(datagram.ip_bytes()),
             _ => datagram.ip_bytes(),
         };
-        self.send(&segment, Some(datagram), number, kind, bytes);
+        self.send(Content::Datagram(datagram), number, kind, bytes);
     }
 }
 
+/// What a packet of a connection carries.
+#[derive(Clone, Copy)]
+enum Content<'a> {
+    Segment(&'a Segment),
+    Datagram(&'a Datagram),
+}
+
 impl FlowSink<'_> {
-    /// Counts a packet and hands it to the network: a segment of TCP, or a datagram of QUIC.
+    /// Counts a packet and hands it to the network.
     #[inline(always)]
-    fn send(
-        &mut self,
-        segment: &Segment,
-        datagram: Option<&Datagram>,
-        number: u32,
-        kind: PacketKind,
-        bytes: u32,
-    ) {
+    fn send(&mut self, content: Content<'_>, number: u32, kind: PacketKind, bytes: u32) {
         let is_data = self.class.sends[self.end] && kind != PacketKind::Ack;
         let counts = is_data && number != 0 && !self.is_opening;
         if counts {
@@ -101,11 +99,19 @@ impl FlowSink<'_> {
         } else if is_data {
             self.wire.probes.count_control_packet_sent(self.record);
         }
-        if self.burst.is_some() && self.extend_burst(segment, number, bytes) {
-            return;
+        if let Content::Segment(segment) = content {
+            if self.burst.is_some() && self.extend_burst(segment, number, bytes) {
+                return;
+            }
         }
         let (token, parcel) = self.wire.parcels.add();
-        parcel.segment.copy_from(segment);
+        match content {
+            Content::Segment(segment) => parcel.segment.copy_from(segment),
+            Content::Datagram(datagram) => {
+                parcel.segment.describe_datagram(datagram.stream_bytes(), datagram.ecn);
+            }
+        }
+        let ecn = parcel.segment.ecn;
         parcel.flow = self.flow;
         parcel.connection = self.connection;
         parcel.number = number;
@@ -116,13 +122,13 @@ impl FlowSink<'_> {
         (parcel.is_data, parcel.counts) = (is_data, counts);
         (parcel.is_lost, parcel.is_copy) = (false, false);
         parcel.is_delayed = self.class.delays[other_end(self.end)];
-        if let Some(datagram) = datagram {
+        if let Content::Datagram(datagram) = content {
             self.wire.parcels.set_datagram(token, datagram);
         }
         let flow = flow_number(self.flow, self.end);
-        let packet = Packet::new(token, flow, bytes).with_ecn(segment.ecn);
+        let packet = Packet::new(token, flow, bytes).with_ecn(ecn);
         if self.class.prepares_packets {
-            self.prepare_packet(packet, segment, kind);
+            self.prepare_packet(packet, kind);
         } else {
             self.send_packet(packet);
         }
@@ -132,7 +138,7 @@ impl FlowSink<'_> {
     /// whose loss the network notifies the sender.
     #[cold]
     #[inline(never)]
-    fn prepare_packet(&mut self, packet: Packet<u32>, segment: &Segment, kind: PacketKind) {
+    fn prepare_packet(&mut self, packet: Packet<u32>, kind: PacketKind) {
         let Wire { parcels, round_losses, taps, .. } = &mut *self.wire;
         let parcel = parcels.get_mut(packet.token);
         if self.class.has_loss_feedback {
@@ -147,8 +153,8 @@ impl FlowSink<'_> {
             parcel.serial = taps.next_serial(self.flow, self.end);
             self.wire.report_sent(packet.token, self.end);
         }
-        if self.class.offload.sends_bursts && segment.len > 0 {
-            return self.begin_burst(packet, segment);
+        if self.class.offload.sends_bursts && self.wire.parcels.get(packet.token).segment.len > 0 {
+            return self.begin_burst(packet);
         }
         self.send_packet(packet);
     }

@@ -94,6 +94,14 @@ impl Segment {
         self.copy_from(&Self::default());
     }
 
+    /// Describes a datagram of QUIC: other fields than these are those of an earlier segment, so that
+    /// their memory is not touched.
+    #[inline(always)]
+    pub fn describe_datagram(&mut self, len: u32, ecn: Ecn) {
+        (self.len, self.ecn) = (len, ecn);
+        (self.flags, self.messages) = (SegmentFlags::default(), 0);
+    }
+
     /// Copies a segment without its unused SACK blocks.
     #[inline(always)]
     pub fn copy_from(&mut self, other: &Self) {

@@ -205,8 +205,10 @@ impl QuicConnection {
     #[must_use]
     pub fn received_between(&self, start: u64, end: u64) -> u64 {
         let in_order = self.received.next_expected().clamp(start, end) - start;
-        let held = self.received.held_blocks().iter();
-        in_order + held.map(|b| b.end.clamp(start, end) - b.start.clamp(start, end)).sum::<u64>()
+        let held = self.received.held_blocks();
+        let first = held.partition_point(|block| block.end <= start);
+        let blocks = held[first..].iter().take_while(|block| block.start < end);
+        in_order + blocks.map(|block| block.end.min(end) - block.start.max(start)).sum::<u64>()
     }
 
     /// Position after the last received byte of the stream of the other end.
@@ -281,17 +283,18 @@ impl QuicConnection {
         if !packet.acked.is_empty() {
             self.on_ack(now, packet, result);
         }
-        if let Some(chunk) = packet.crypto {
-            self.on_crypto(space, chunk);
-        }
-        if let Some(chunk) = packet.stream {
-            let before = self.received.next_expected();
-            let outcome = self.received.insert_packet(chunk.start, chunk.len, false, false);
-            result.has_new_data |=
-                !matches!(outcome, InsertOutcome::AlreadyHeld | InsertOutcome::Duplicate);
-            if self.received.next_expected() != before {
-                self.update_limit();
+        match packet.data {
+            Some(chunk) if space == Space::Application => {
+                let before = self.received.next_expected();
+                let outcome = self.received.insert_packet(chunk.start, chunk.len, false, false);
+                result.has_new_data |=
+                    !matches!(outcome, InsertOutcome::AlreadyHeld | InsertOutcome::Duplicate);
+                if self.received.next_expected() != before {
+                    self.update_limit();
+                }
             }
+            Some(chunk) => self.on_crypto(space, chunk),
+            None => (),
         }
         if let Some(limit) = packet.max_data {
             self.stream.raise_limit(limit);
@@ -389,15 +392,12 @@ impl QuicConnection {
                 if number == largest {
                     largest_sent_at = Some(sent.sent_at());
                 }
-                if let Some(chunk) = sent.stream {
-                    result.acked_packets += self.stream.on_acked(chunk);
+                match (sent.data, self.crypto.get_mut(space as usize)) {
+                    (Some(chunk), None) => result.acked_packets += self.stream.on_acked(chunk),
+                    (Some(chunk), Some(crypto)) => _ = crypto.on_acked(chunk),
+                    (None, _) => (),
                 }
-                if let (Some(chunk), Some(crypto)) =
-                    (sent.crypto, self.crypto.get_mut(space as usize))
-                {
-                    crypto.on_acked(chunk);
-                }
-                if let Some(acknowledged) = sent.acknowledges {
+                if let Some(acknowledged) = sent.acknowledges_below.checked_sub(1) {
                     self.acks[space as usize].on_ack_acknowledged(acknowledged);
                 }
             }
@@ -461,11 +461,8 @@ impl QuicConnection {
     }
 
     fn send_again(&mut self, space: Space, packet: &SentPacket) {
-        if let Some(chunk) = packet.stream {
-            self.stream.on_lost(chunk);
-        }
-        if let (Some(chunk), Some(crypto)) = (packet.crypto, self.crypto.get_mut(space as usize)) {
-            crypto.on_lost(chunk);
+        if let Some(chunk) = packet.data {
+            self.crypto.get_mut(space as usize).unwrap_or(&mut self.stream).on_lost(chunk);
         }
         self.is_limit_due |= packet.has_max_data;
         self.is_done_due |= packet.has_handshake_done;
@@ -729,13 +726,13 @@ impl QuicConnection {
             let left = room.saturating_sub(other - packet.ack_bytes).saturating_sub(STREAM_HEADER);
             if let Some(next) = self.stream.take_chunk(left.min(self.mss)) {
                 let ChunkToSend { chunk, number, is_retransmission } = next;
-                packet.stream = Some(chunk);
+                packet.data = Some(chunk);
                 (sent.number, sent.is_retransmission) = (number, is_retransmission);
             }
         } else if let Some(next) =
             self.crypto[space as usize].take_chunk(room.saturating_sub(CRYPTO_HEADER))
         {
-            packet.crypto = Some(next.chunk);
+            packet.data = Some(next.chunk);
         }
         packet.ping = self.probes_due[space as usize] > 0 && !packet.is_ack_eliciting();
     }

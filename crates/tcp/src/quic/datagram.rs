@@ -77,10 +77,8 @@ pub struct QuicPacket {
     pub ack_delay: Nanos,
     /// Packets with a congestion mark so far: ECN-CE count of the ACK frame.
     pub ce_count: u64,
-    /// CRYPTO frame.
-    pub crypto: Option<Chunk>,
-    /// STREAM frame.
-    pub stream: Option<Chunk>,
+    /// Data: of a STREAM frame with the keys of the application, otherwise of a CRYPTO frame.
+    pub data: Option<Chunk>,
     /// MAX_STREAM_DATA frame.
     pub max_data: Option<u64>,
     /// HANDSHAKE_DONE frame.
@@ -107,8 +105,7 @@ impl Clone for QuicPacket {
         self.ack_bytes = other.ack_bytes;
         self.ack_delay = other.ack_delay;
         self.ce_count = other.ce_count;
-        self.crypto = other.crypto;
-        self.stream = other.stream;
+        self.data = other.data;
         self.max_data = other.max_data;
         self.handshake_done = other.handshake_done;
         self.ping = other.ping;
@@ -122,7 +119,7 @@ impl QuicPacket {
         (self.space, self.number, self.zero_rtt) = (space, number, zero_rtt);
         self.acked.clear();
         self.ack_bytes = 0;
-        (self.crypto, self.stream, self.max_data) = (None, None, None);
+        (self.data, self.max_data) = (None, None);
         (self.handshake_done, self.ping) = (false, false);
     }
 
@@ -130,11 +127,7 @@ impl QuicPacket {
     #[inline]
     #[must_use]
     pub fn is_ack_eliciting(&self) -> bool {
-        self.stream.is_some()
-            || self.crypto.is_some()
-            || self.max_data.is_some()
-            || self.handshake_done
-            || self.ping
+        self.data.is_some() || self.max_data.is_some() || self.handshake_done || self.ping
     }
 
     /// Bytes of the packet.
@@ -142,10 +135,10 @@ impl QuicPacket {
     #[must_use]
     pub fn bytes(&self) -> u32 {
         let mut bytes = self.header_bytes() + self.ack_bytes;
-        if let Some(stream) = self.stream {
-            bytes += STREAM_HEADER + stream.len;
+        if let Some(data) = self.data {
+            let is_stream = self.space == Space::Application;
+            bytes += data.len + if is_stream { STREAM_HEADER } else { CRYPTO_HEADER };
         }
-        bytes += self.crypto.map_or(0, |crypto| CRYPTO_HEADER + crypto.len);
         bytes += self.max_data.map_or(0, |limit| 2 + varint_bytes(limit));
         bytes + u32::from(self.handshake_done) + u32::from(self.ping)
     }
@@ -234,7 +227,8 @@ impl Datagram {
     #[inline]
     #[must_use]
     pub fn stream_bytes(&self) -> u32 {
-        self.packets().map(|packet| packet.stream.map_or(0, |chunk| chunk.len)).sum()
+        let streams = self.packets().filter(|packet| packet.space == Space::Application);
+        streams.map(|packet| packet.data.map_or(0, |chunk| chunk.len)).sum()
     }
 
     /// Whether a packet must be acknowledged.
@@ -251,7 +245,7 @@ mod tests {
     #[test]
     fn lengths_of_frames_follow_rfc_9000() {
         let packet =
-            QuicPacket { stream: Some(Chunk { start: 0, len: 1165 }), ..QuicPacket::default() };
+            QuicPacket { data: Some(Chunk { start: 0, len: 1165 }), ..QuicPacket::default() };
         assert_eq!(packet.bytes(), 1200);
         assert_eq!(UDP_HEADER_BYTES + STREAM_OVERHEAD, 63);
         // Type, largest 99, delay, no more ranges, first range of 100 packets.
@@ -263,7 +257,7 @@ mod tests {
         assert_eq!(ack(&two), 1 + 2 + 2 + 1 + 1 + 1 + 2);
         let initial = QuicPacket {
             space: Space::Initial,
-            crypto: Some(Chunk { start: 0, len: 300 }),
+            data: Some(Chunk { start: 0, len: 300 }),
             ..QuicPacket::default()
         };
         assert_eq!(initial.bytes(), 45 + 1 + 5 + 300 - 2);

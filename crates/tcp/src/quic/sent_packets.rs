@@ -12,12 +12,12 @@ pub(super) struct SentPacket {
     pub outstanding: OutstandingPacket,
     /// Bytes of the packet that count as in flight.
     pub bytes: u32,
-    pub stream: Option<Chunk>,
-    pub crypto: Option<Chunk>,
+    /// Data of the stream, or of the handshake, by the space of the packet.
+    pub data: Option<Chunk>,
     pub has_max_data: bool,
     pub has_handshake_done: bool,
-    /// Largest number that its ACK frame acknowledged.
-    pub acknowledges: Option<u64>,
+    /// Number after the largest one that its ACK frame acknowledged; 0 without such a frame.
+    pub acknowledges_below: u64,
 }
 
 impl SentPacket {
@@ -25,11 +25,10 @@ impl SentPacket {
         Self {
             outstanding,
             bytes,
-            stream: packet.stream,
-            crypto: packet.crypto,
+            data: packet.data,
             has_max_data: packet.max_data.is_some(),
             has_handshake_done: packet.handshake_done,
-            acknowledges: packet.acked.last().map(|range| range.end - 1),
+            acknowledges_below: packet.acked.last().map_or(0, |range| range.end),
         }
     }
 

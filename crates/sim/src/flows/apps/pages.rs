@@ -15,7 +15,7 @@
 
 use crate::clock::{Nanos, seconds_to_nanos};
 use crate::flows::apps::AppState;
-use crate::flows::config::{AnswerOrder, FlowTraffic, PageTraffic};
+use crate::flows::config::{AnswerOrder, FlowTraffic, PageObject, PageTraffic};
 use crate::flows::parcel::{CLIENT, NOT_WANTED, SERVER};
 use crate::flows::{FlowSimulation, FlowTimer};
 use crate::probe::{ClassCell, SenderListener, TimeKind};
@@ -55,6 +55,7 @@ struct Part {
 #[derive(Clone, Copy, Debug)]
 struct Answer {
     object: u32,
+    urgency: u8,
     left: u64,
     /// Rest of the current frame.
     frame: u64,
@@ -69,7 +70,7 @@ pub(crate) struct PageConnection {
     requested: u64,
     /// Answers that the server prepares, with the times at which they are ready.
     preparing: BinaryHeap<Reverse<(Nanos, u32)>>,
-    /// Answers to write, in the order in which they became ready.
+    /// Answers to write, in this order.
     answers: VecDeque<Answer>,
     /// Parts of written answers that the client has not received, and bytes of all of them.
     parts: VecDeque<Part>,
@@ -89,22 +90,25 @@ impl PageConnection {
         (self.requested, self.written) = (0, 0);
     }
 
-    /// Index of the answer that is written next.
-    fn next_answer(&self, order: AnswerOrder, urgency: impl Fn(u32) -> u8) -> Option<usize> {
-        match order {
-            AnswerOrder::InTurn => (!self.answers.is_empty()).then_some(0),
-            AnswerOrder::Priority => {
-                let answers = self.answers.iter().enumerate();
-                answers.min_by_key(|(_, answer)| urgency(answer.object)).map(|(index, _)| index)
-            }
-        }
+    /// An answer of `bytes` is ready: it is written in turn, or before all that are less urgent.
+    fn add_answer(&mut self, object: u32, bytes: u64, urgency: u8, order: AnswerOrder) {
+        let at = match order {
+            AnswerOrder::InTurn => self.answers.len(),
+            AnswerOrder::Priority => self.answers.partition_point(|other| other.urgency <= urgency),
+        };
+        let frame = FRAME_BYTES.min(bytes);
+        self.answers.insert(at, Answer { object, urgency, left: bytes, frame });
     }
 
-    /// The socket accepted `bytes` of an answer.
-    fn on_written(&mut self, index: usize, bytes: u64, order: AnswerOrder) {
-        let answer = &mut self.answers[index];
-        (answer.left, answer.frame) = (answer.left - bytes, answer.frame - bytes);
-        let Answer { object, left, frame } = *answer;
+    /// The socket accepted `bytes` of the first answer.
+    fn on_written(&mut self, bytes: u64, order: AnswerOrder) {
+        let Some(answer) = self.answers.front_mut() else { return };
+        answer.left -= bytes;
+        answer.frame -= bytes;
+        let (object, left, is_end_of_frame) = (answer.object, answer.left, answer.frame == 0);
+        if is_end_of_frame {
+            answer.frame = FRAME_BYTES.min(left);
+        }
         let (start, end) = (self.written, self.written + bytes);
         self.written = end;
         match self.parts.back_mut() {
@@ -112,12 +116,9 @@ impl PageConnection {
             _ => self.parts.push_back(Part { start, end, object, counted: 0 }),
         }
         if left == 0 {
-            self.answers.remove(index);
-        } else if frame == 0 {
-            self.answers[index].frame = FRAME_BYTES.min(left);
-            if order == AnswerOrder::InTurn {
-                self.answers.rotate_left(1);
-            }
+            self.answers.pop_front();
+        } else if is_end_of_frame && order == AnswerOrder::InTurn {
+            self.answers.rotate_left(1);
         }
     }
 }
@@ -394,8 +395,8 @@ impl FlowSimulation {
             let browser = &app.browser;
             let config = &traffic.pages[browser.page].objects[object as usize];
             let server_time = browser.objects[object as usize].server_time;
-            let (length, answer) = (config.request, config.bytes);
-            let Some((_, app)) = self.page_of(flow) else { break };
+            let (length, answer, urgency) = (config.request, config.bytes, config.urgency);
+            let Some((traffic, app)) = self.page_of(flow) else { break };
             // A request of several packets is complete with its last byte.
             if bytes < length && app.connection.requests.iter().any(|part| part.object == object) {
                 continue;
@@ -404,8 +405,7 @@ impl FlowSimulation {
                 app.connection.preparing.push(Reverse((now + server_time, object)));
                 self.timers.set(FlowTimer::Application, flow, SERVER, now + server_time);
             } else {
-                let frame = FRAME_BYTES.min(answer);
-                app.connection.answers.push_back(Answer { object, left: answer, frame });
+                app.connection.add_answer(object, answer, urgency, traffic.order);
             }
         }
         self.page_news = news;
@@ -518,10 +518,10 @@ impl FlowSimulation {
         }
         for (object, _) in ready.drain(..) {
             let Some((traffic, app)) = self.page_of(first) else { break };
-            let left = traffic.pages[app.browser.page].objects[object as usize].bytes;
-            let Some((_, app)) = self.page_of(flow) else { break };
-            let frame = FRAME_BYTES.min(left);
-            app.connection.answers.push_back(Answer { object, left, frame });
+            let PageObject { bytes, urgency, .. } =
+                traffic.pages[app.browser.page].objects[object as usize];
+            let Some((traffic, app)) = self.page_of(flow) else { break };
+            app.connection.add_answer(object, bytes, urgency, traffic.order);
         }
         self.page_news = ready;
         self.write_answers(flow);
@@ -546,9 +546,6 @@ impl FlowSimulation {
     }
 
     fn fill_socket(&mut self, flow: usize) {
-        let AppState::Page(app) = &self.flows[flow].app else { return };
-        let AppState::Page(first) = &self.flows[app.first].app else { return };
-        let page = first.browser.page;
         let state = &mut self.flows[flow];
         let class = &self.classes[state.record.class()];
         let (Some(traffic), AppState::Page(app), Some(endpoint), Some(tcp)) = (
@@ -559,16 +556,13 @@ impl FlowSimulation {
         ) else {
             return;
         };
-        let objects = &traffic.pages[page].objects;
-        let connection = &mut app.connection;
-        let urgency = |object: u32| objects[object as usize].urgency;
-        while let Some(index) = connection.next_answer(traffic.order, urgency) {
+        while let Some(answer) = app.connection.answers.front() {
             let probes = &mut self.wire.probes;
             let listener = &mut SenderListener::new(probes, &mut state.record, flow as u32);
-            let bytes = connection.answers[index].frame;
+            let bytes = answer.frame;
             let accepted = endpoint.write_to_buffer(self.now, bytes, tcp, listener);
             if accepted > 0 {
-                connection.on_written(index, accepted, traffic.order);
+                app.connection.on_written(accepted, traffic.order);
             }
             if accepted < bytes {
                 return;
@@ -580,22 +574,18 @@ impl FlowSimulation {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::flows::config::{Page, PageObject};
-
-    fn answer(object: u32, left: u64) -> Answer {
-        Answer { object, left, frame: FRAME_BYTES.min(left) }
-    }
+    use crate::flows::config::Page;
 
     /// Objects in the order in which all answers are written, a frame at a time.
-    fn written(answers: &[(u32, u64)], order: AnswerOrder, urgencies: &[u8]) -> Vec<(u32, u64)> {
-        let answers = answers.iter().map(|(object, left)| answer(*object, *left)).collect();
-        let mut connection = PageConnection { answers, ..PageConnection::default() };
+    fn written(answers: &[(u32, u64, u8)], order: AnswerOrder) -> Vec<(u32, u64)> {
+        let mut connection = PageConnection::default();
+        for (object, bytes, urgency) in answers {
+            connection.add_answer(*object, *bytes, *urgency, order);
+        }
         let mut frames = Vec::new();
-        let urgency = |object: u32| urgencies[object as usize];
-        while let Some(index) = connection.next_answer(order, urgency) {
-            let Answer { object, frame, .. } = connection.answers[index];
+        while let Some(Answer { object, frame, .. }) = connection.answers.front().copied() {
             frames.push((object, frame));
-            connection.on_written(index, frame, order);
+            connection.on_written(frame, order);
         }
         let total: u64 = connection.parts.iter().map(|part| part.end - part.start).sum();
         assert_eq!(total, connection.written);
@@ -604,14 +594,14 @@ mod tests {
 
     #[test]
     fn answers_are_written_by_urgency_or_in_turn() {
-        let answers = [(0, 20_000), (1, 20_000), (2, 100)];
+        let answers = [(0, 20_000, 3), (1, 20_000, 1), (2, 100, 3)];
         let (full, rest) = (FRAME_BYTES, 20_000 - FRAME_BYTES);
         assert_eq!(
-            written(&answers, AnswerOrder::Priority, &[3, 1, 3]),
+            written(&answers, AnswerOrder::Priority),
             [(1, full), (1, rest), (0, full), (0, rest), (2, 100)]
         );
         assert_eq!(
-            written(&answers, AnswerOrder::InTurn, &[3, 1, 3]),
+            written(&answers, AnswerOrder::InTurn),
             [(0, full), (1, full), (2, 100), (0, rest), (1, rest)]
         );
     }
