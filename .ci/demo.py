@@ -74,7 +74,8 @@ def main() -> None:
         return
     compare(answers)
     line = OUT / "home.toml"
-    line.write_text(run("home", *LINE, "--print-scenario"), encoding="utf-8")
+    pcap = 'probes.pcap=[{link="receiver",file="home.pcap"}]'
+    line.write_text(run("home", *LINE, "--set", pcap, "--print-scenario"), encoding="utf-8")
     later = (
         "--set",
         "class.upload.start=4s",
@@ -87,8 +88,6 @@ def main() -> None:
     show(*report, "--out", "out/demo.html")
     run(*report, "--out", str(OUT / "demo.html"), "--force")
     print("The report shows the delay over time, predicted (lines) and measured (dots).")
-    pcap = 'probes.pcap=[{link="receiver",file="home.pcap"}]'
-    run("run", str(line), "--engine", "kernel", *later, "--set", pcap, "--force")
     capture = OUT / "home-kernel.pcap"
     if capture.exists():
         show("trace", str(capture))
