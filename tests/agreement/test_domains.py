@@ -91,8 +91,8 @@ def test_bounds_are_inclusive_and_alternatives_suffice() -> None:
     assert "a loss of 11 %, but the limit is 10 %" in outside_domain_reason("pftk", loss_ratio=0.11)
     assert outside_domain_reason("no formula", loss_ratio=0.9) == ""
     assert describe_domain("pftk") == (
-        "valid up to a loss of 10 % and either a T0 of 10 RTT or 35 % of the time in timeouts, if "
-        "the queue fits into the buffer and bursts fit into it; error within 35 %"
+        "up to a loss of 10 % and either a T0 of 10 RTT or 35 % of the time in timeouts, if "
+        "the queue and bursts fit into the buffer; error within 35 %"
     )
 
 

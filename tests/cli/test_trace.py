@@ -186,7 +186,7 @@ def test_layout_time_is_linear_in_rows(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_every_connection_column_is_documented() -> None:
     page = (ROOT / "docs" / "reference" / "commands.md").read_text(encoding="utf-8")
-    section = page.partition("\n## trace\n")[2].partition("\n## ")[0]
+    section = page.partition("\n## trace\n")[2].partition("<!-- end of table -->")[2]
     between = {f"to_depth_{depth}" for depth in range(2, 6)}
     section = section.partition("\n### ")[0]
     named = set(re.findall(r"`(\w+)`", "".join(re.findall(r"^- .*?:", section, re.MULTILINE))))

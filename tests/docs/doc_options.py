@@ -1,7 +1,7 @@
 """Lists of the commands' options, and the index of options and keys.
 
 An option that several commands share, with the same meaning, is in a common list.
-The lists of commands contain the other options.
+The lists of commands describe the other options, and name the shared ones that set a key.
 """
 
 import re
@@ -14,10 +14,10 @@ from tcpcast.cli.commands import COMMANDS
 from tcpcast.cli.typer_commands import build_command
 
 SHARED_BY = 2
-"""Number of commands from which on an option is in the common list."""
+"""Number of commands from which on an argument or option is in the common list."""
 
-KEY_SHARED_BY = 3
-"""The same for an option that sets a key, which only the lists of commands name."""
+NAMED_BY = 3
+"""Largest number of commands whose lists name a shared option that sets a key."""
 
 SCENARIO_PAGE = ROOT / "docs" / "reference" / "scenario.md"
 
@@ -53,7 +53,8 @@ def _rows(name: str) -> list[Row]:
     """Return the arguments and options of a command, as its help describes them."""
     context = _context(name)
     records = (p.get_help_record(context) for p in commands()[name].params)
-    return [(head, " ".join(text.split())) for head, text in filter(None, records)]
+    rows = [(head, " ".join(text.split())) for head, text in filter(None, records)]
+    return [(re.sub(r" <.*>$", "", head), text) for head, text in rows]  # without types of Python
 
 
 @cache
@@ -66,16 +67,15 @@ def _users() -> dict[Row, list[str]]:
     return users
 
 
+def _words(names: list[str]) -> set[str]:
+    """Return the first words of commands: all plans are one command."""
+    return {name.split()[0] for name in names}
+
+
 @cache
 def _shared() -> dict[Row, list[str]]:
     """Return the options that several commands share, with these commands."""
-    return {
-        row: names
-        for row, names in _users().items()
-        if row[0].startswith("-")
-        and len({name.split()[0] for name in names})
-        >= (KEY_SHARED_BY if any(row[0].split()[0] in _keys(name) for name in names) else SHARED_BY)
-    }
+    return {row: names for row, names in _users().items() if len(_words(names)) >= SHARED_BY}
 
 
 def _code(text: str) -> str:
@@ -97,26 +97,36 @@ def _item(head: str, text: str, note: str = "") -> str:
     return f"- `{head}`: {_code(text)}{f' ({note})' if note else ''}\n"
 
 
+def _usage(name: str) -> str:
+    """Return the name of a command and its arguments."""
+    words = _context(name).get_usage().removeprefix("Usage: tcpcast ").split()
+    return " ".join(word for word in words if word != "[OPTIONS]")
+
+
 def shared_options() -> str:
-    """Return the options that several commands share."""
-    return "".join(_item(head, text) for head, text in _shared())
+    """Return the options that several commands share, with the keys that they set."""
+    keys = {flag: text for name in COMMANDS for flag, text in _keys(name).items()}
+    return "".join(_item(head, text, keys.get(head.split()[0], "")) for head, text in _shared())
 
 
 def options(name: str) -> str:
-    """Return usage, summary and own options of a command."""
+    """Return usage, summary and own options of a command, and its shared options that set keys."""
     command = commands()[name]
-    usage = _context(name).get_usage().removeprefix("Usage: ")
+    usage = _usage(name)
     paragraphs = [_code(" ".join(part.split())) for part in command.help.split("\n\n")]
-    shared = [head for head, text in _rows(name) if (head, text) in _shared()]
+    shared = {row[0]: _shared()[row] for row in _rows(name) if row in _shared()}
     keys = _keys(name)
     own = [
         _item(head, text, keys.get(head.split()[0], ""))
         for head, text in _rows(name)
         if head not in shared
     ]
-    text = f"`{' '.join(usage.split())}`\n\n" + "\n\n".join(paragraphs) + "\n\n"
+    text = f"`tcpcast {usage}`\n\n" + "\n\n".join(paragraphs) + "\n\n"
     if own:
         text += "".join(own) + "\n"
+    few = [h.split()[0] for h, users in shared.items() if len(_words(users)) <= NAMED_BY]
+    if flags := [f"`{flag}`" for flag in few if flag in keys]:
+        text += f"Also {', '.join(flags)}: see above.\n\n"
     return text + f"{command.epilog.replace('Example: ', 'Example: `')}`\n"
 
 
@@ -124,20 +134,24 @@ def plan_options() -> str:
     """Return the plans, and their own options in one list."""
     plans = {name: c for name, c in commands().items() if name.startswith("plan ")}
     parts = [
-        f"- `{_context(name).get_usage().removeprefix('Usage: tcpcast ')}`: "
-        + _code(" ".join(plan.help.split()))
-        for name, plan in plans.items()
+        f"- `{_usage(name)}`: " + _code(" ".join(plan.help.split())) for name, plan in plans.items()
     ]
     items = []
+    shared: dict[str, list[str]] = {}
     for (head, text), names in _users().items():
-        below = [name for name in names if name in plans]
+        below = [name.split()[1] for name in names if name in plans]
+        users = "all" if len(below) == len(plans) else ", ".join(below)
         if below and (head, text) not in _shared():
-            is_common = len(below) == len(plans)
-            items.append(
-                _item(head, text, "all" if is_common else ", ".join(n.split()[1] for n in below))
-            )
+            items.append(_item(head, text, users))
+        elif below and len(below) < len(plans) and head.startswith("-"):
+            shared.setdefault(users, []).append(f"`{head.split()[0]}`")
     return (
-        "\n".join(parts) + "\n\nOptions, and the plans that have them:\n\n" + "".join(sorted(items))
+        "\n".join(parts)
+        + "\n\nOptions, and the plans that have them:\n\n"
+        + "".join(sorted(items))
+        + "\nAlso "
+        + "; ".join(f"{', '.join(flags)} ({users})" for users, flags in shared.items())
+        + ": see above.\n"
     )
 
 

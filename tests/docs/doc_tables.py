@@ -45,6 +45,7 @@ from tcpcast.scenario import (
     Transfers,
     UserClass,
     WifiRate,
+    get_packaged_names,
     make_scenario_schema,
 )
 from tcpcast.scenario.aqm import AQM_TABLES
@@ -63,49 +64,49 @@ from tcpcast.scenario.traffic import Messages, Pages, Ping, Reading, Requests, S
 
 TABLE = re.compile(r"(<!-- table: ([\w.-]+) -->\n)(.*?)(<!-- end of table -->)", re.DOTALL)
 
+_READS = "how the application reads ([below](#readers-and-writers)); default: at once"
+
 MEANINGS = {
     "Scenario.name": "shown in reports",
-    "Scenario.network": "`[network]`, below; optional with `[link.NAME]`",
-    "Scenario.link": "`[link.NAME]`, below; links of a network, instead of `[network.bottleneck]`",
-    "Scenario.site": "`[site.NAME]`, below; hosts that share links, such as homes",
+    "Scenario.network": "the path; optional with `[link.NAME]`",
+    "Scenario.link": "links of a network, instead of `[network.bottleneck]`",
     "NetworkLink.queue": "queue discipline",
-    "Requests.flows": "number of flows; optional if classes have it",
-    "Messages.flows": "number of flows; optional if classes have it",
-    "Ping.flows": "number of flows; optional if classes have it",
-    "Stream.flows": "number of flows; optional if classes have it",
+    "Requests.flows": "number; optional if classes have it",
+    "Messages.flows": "number; optional if classes have it",
+    "Ping.flows": "number; optional if classes have it",
+    "Stream.flows": "number; optional if classes have it",
     "Pages.sources": "number of browsers; optional if classes have it",
-    "Scenario.traffic": "`[traffic]`, below; optional if each `[[class]]` has its own",
-    "Scenario.tcp": "`[tcp]`, below",
-    "Scenario.run": "`[run]`, below",
-    "Scenario.probes": "`[probes]`, below",
-    "Scenario.mean_field": "`[mean_field]`, below; for the `mean-field` engine",
-    "Scenario.fixed_point": "`[fixed_point]`, below; for the `fixed-point` engine",
-    "Scenario.sweep": "`[sweep]`, below; for `tcpcast sweep`",
-    "Scenario.class": "`[[class]]`, below; default: all senders are equal",
-    "Scenario.cross": "`[[cross]]`, below; one stream of cross traffic each",
+    "Scenario.traffic": "what all sources send; optional if each `[[class]]` has its own",
+    "Scenario.tcp": "TCP of all sources",
+    "Scenario.run": "length, seed and precision",
+    "Scenario.probes": "what to record",
+    "Scenario.mean_field": "for the `mean-field` engine",
+    "Scenario.fixed_point": "for the `fixed-point` engine",
+    "Scenario.sweep": "for `tcpcast sweep`",
+    "Scenario.class": "sources that differ; default: all sources are equal",
+    "Scenario.cross": "streams of cross traffic",
     "TraceCross.file": "CSV with columns `time_s` and `bytes`, relative to the scenario's folder",
     "TraceCross.times": "instead of a file: sorted times in seconds",
     "TraceCross.bytes": "instead of a file: bytes at each time",
-    "Network.ingress": "`[network.ingress]`, a link (below) per source",
-    "Network.bottleneck": "`[network.bottleneck]`, a link (below) shared by all",
-    "Network.egress": "`[network.egress]`, a link (below) per receiver",
-    "Network.return": "`[network.return]`, below; a link shared by all acks",
+    "Network.ingress": "a [link](#links) per source",
+    "Network.bottleneck": "a link shared by all",
+    "Network.egress": "a link per receiver",
+    "Network.return": "a [link](#the-return-path) shared by all acks",
     "Link.queue": "queue discipline",
     "ReturnLink.queue": "queue discipline",
     "Hop.queue": "queue discipline",
     "OnOff.sources": "number; optional if classes have it",
     "Bulk.flows": "number; optional if classes have it",
-    "OnOff.reads": "how the application reads ([below](#readers-and-writers)); default: at once",
-    "Bulk.reads": "how the application reads ([below](#readers-and-writers)); default: at once",
+    "OnOff.reads": _READS,
+    "Bulk.reads": _READS,
     "Bulk.writes": "blocks that the application writes ([below](#readers-and-writers)); "
     "default: it always has data",
-    "Transfers.reads": "as for bulk flows",
+    "Transfers.reads": _READS,
     "Run.seed": "seed of all random streams",
     "Probes.flows": "flows, from 0, whose windows and packets are recorded",
-    "Probes.pcap": "captures: `{ link, file, packets }`",
+    "Probes.pcap": "captures, below",
     "PacketCapture.link": "point of the path",
-    "PacketCapture.file": "output file, in or below the scenario's folder; "
-    "only `--force` overwrites, and only a capture",
+    "PacketCapture.file": "output file, in or below the scenario's folder",
     "PacketCapture.packets": "maximum number of packets",
 }
 """Meanings of keys whose description in the schema is missing or too short for the page."""
@@ -128,15 +129,23 @@ TABLES_OF_KEYS: dict[str, type[Table]] = {
 """The tables of a scenario, by their names in its schema."""
 
 
-EXTENDED = {
-    "Hop": "Link",
-    "NetworkLink": "Link",
-    "FqCodel": "Codel",
-    "FgnCross": "PoissonCross",
-    "ParetoCross": "PoissonCross",
-    "TraceCross": "PoissonCross",
+EXTENDED: dict[str, tuple[str, ...]] = {
+    "Hop": ("Link",),
+    "NetworkLink": ("Link", "Network"),
+    "ReturnLink": ("Link",),
+    "FqCodel": ("Codel",),
+    "Cake": ("Dualpi2",),
+    "Bulk": ("OnOff",),
+    "Transfers": ("OnOff",),
+    "Requests": ("Bulk",),
+    "Messages": ("Bulk",),
+    "Ping": ("Bulk",),
+    "Stream": ("Bulk",),
+    "FgnCross": ("PoissonCross",),
+    "ParetoCross": ("PoissonCross",),
+    "TraceCross": ("PoissonCross",),
 }
-"""Tables of keys whose page lists only the differences from another table."""
+"""Tables of keys whose page lists only the differences from other tables."""
 
 
 def _cell(text: str) -> str:
@@ -187,29 +196,34 @@ def _entries(name: str) -> dict[str, Any]:
 def keys(name: str) -> str:
     """Return the keys of a table of a scenario, each with its default, type and meaning.
 
-    A default of a single type shows the type; otherwise the type has an example. Keys that a table
-    in :data:`EXTENDED` repeats are left out.
+    Keys that a table in :data:`EXTENDED` repeats are left out.
     """
+    repeated = {item for other in EXTENDED.get(name, ()) for item in _items(other)}
+    return "".join(f"{item}\n" for item in _items(name) if item not in repeated)
+
+
+def _items(name: str) -> list[str]:
+    """Return the keys of a table; a default or an example of a single type shows the type."""
     table = _definition(name)
     fields = {f.alias or key: f for key, f in TABLES_OF_KEYS[name].model_fields.items()}
     needed = {*table.get("required", []), *(["traffic"] if name == "Scenario" else [])}
     items = []
-    repeated = keys(EXTENDED[name]).splitlines() if name in EXTENDED else []
     for key, entry in _entries(name).items():
         meaning = MEANINGS.get(f"{name}.{key}") or fields[key].description
         assert meaning, f"{name}.{key} has no description"
         default = _default(name, key, entry, needed=key in needed)
         types = [t for t in dict.fromkeys(kinds(entry)) if t != default]
         is_typical = default.startswith("`") and default not in kinds(entry)
-        shows_type = re.match(r'`("?\d|true|false)', default)
-        if (
-            is_typical
-            and shows_type
-            and len(plain := [t for t in types if not t.startswith("`")]) == 1
-        ):
-            types.remove(plain[0])  # the default shows the type
-        example = _example(fields[key])
-        if example and example not in kinds(entry) and not is_typical:
+        example = "" if is_typical else _example(fields[key])
+        if example in kinds(entry):
+            example = ""
+        value = example or default * is_typical
+        if re.match(r"`\[[^]]", value):
+            types = [t for t in types if not t.startswith("list of ")]
+        shows_type = re.match(r'`("?\d|true|false)', value)
+        if shows_type and len(plain := [t for t in types if not t.startswith("`")]) == 1:
+            types.remove(plain[0])
+        if example:
             types.append(example)
         if default.startswith("*"):
             types.append(default)
@@ -217,10 +231,8 @@ def keys(name: str) -> str:
         head = f"`{key}` = {default}" if default.startswith("`") else f"`{key}`"
         if default.startswith("`"):
             meaning = DEFAULT_IN_TEXT.sub("", meaning)
-        item = f"- {head}{f' ({kind})' if kind else ''}: {meaning}"
-        if item not in repeated:
-            items.append(item + "\n")
-    return "".join(items)
+        items.append(f"- {head}{f' ({kind})' if kind else ''}: {meaning}")
+    return items
 
 
 ROUTE_KEYS = {"site", "route", "back", "delay", "back_delay", "host", "dscp", "sends"}
@@ -390,20 +402,16 @@ def papers() -> str:
 
 
 def engines() -> str:
-    """Return the engines by family, with their conditions and limits, each text once."""
+    """Return the engines by condition, with their limits; equal limits refer to the first ones."""
     first: dict[str, str] = {}
-
-    def once(text: str, name: str, same: str) -> str:
-        before = first.setdefault(text, name)
-        return text if before == name else f"{same} `{before}`"
-
-    items = []
+    groups: dict[str, list[str]] = {}
     for name in (n for family in FAMILIES for n, e in REGISTRY.items() if e.family == family):
         engine = REGISTRY[name]
-        applies = once(engine.applies, name, "the scenarios of")
-        trust = once(engine.trust_conditions(name), name, "as for")
-        items.append(f"- `{name}`: {engine.summary}. Applies to {applies}. Trust: {trust}.\n")
-    return "".join(items)
+        trust = engine.trust_conditions(name)
+        before = first.setdefault(trust, name)
+        limits = f"Trust: {trust}" if before == name else f"Trust as for `{before}`"
+        groups.setdefault(engine.applies, []).append(f"- `{name}`: {engine.summary}. {limits}.\n")
+    return "\n".join(f"For {applies}:\n\n{''.join(items)}" for applies, items in groups.items())
 
 
 PERCENTILE = re.compile(r"^\d+th percentile of")
@@ -422,6 +430,11 @@ def metrics() -> str:
 def model(name: str) -> str:
     """Return the source of a formula."""
     return f"Source: {FORMULAS[name].source}.\n"
+
+
+def scenarios() -> str:
+    """Return the names of the packaged scenarios."""
+    return f"{', '.join(f'`{name}`' for name in get_packaged_names())}.\n"
 
 
 def sizes() -> str:
@@ -493,6 +506,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "stacks.modern": modern_stacks,
     "stacks.quic": quic_stacks,
     "stacks.classic": classic_stacks,
+    "scenarios": scenarios,
     "sizes": sizes,
     "precisions": precisions,
     "options": shared_options,

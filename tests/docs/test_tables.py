@@ -13,7 +13,7 @@ from doc_tables import TABLES, TABLES_OF_KEYS, fill_tables, scenario_tables, tab
 from tcpcast.answer import UNITS
 from tcpcast.answer.metrics import METRICS
 from tcpcast.engines.formula import FORMULAS
-from tcpcast.scenario import PRESETS, MaxPlusRules, Scenario, TcpRules, get_packaged_names
+from tcpcast.scenario import PRESETS, MaxPlusRules, Scenario, TcpRules
 from tcpcast.scenario.traffic import DISTRIBUTIONS
 
 REFERENCE = ROOT / "docs" / "reference"
@@ -74,10 +74,6 @@ def test_every_metric_is_explained() -> None:
 
 def test_every_distribution_is_explained() -> None:
     assert set(DISTRIBUTIONS) <= rows("scenario.md").keys()
-
-
-def test_every_packaged_scenario_is_named() -> None:
-    assert set(get_packaged_names()) <= rows("commands.md").keys()
 
 
 def test_every_command_has_its_options() -> None:

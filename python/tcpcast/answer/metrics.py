@@ -23,8 +23,8 @@ PERCENTILE_TIMES: dict[str, tuple[str, tuple[str, ...]]] = {
     "rtt": ("TCP's RTT samples", ()),
     "delay": ("the one-way delay of messages and the RTT of pings", ("messages", "ping")),
     "latency": (
-        "the time of requests, of the segments of a stream, or of blocks from the write to the "
-        "read (`traffic.writes`)",
+        "the time of requests, stream segments, or blocks from the write to the read "
+        "(`traffic.writes`)",
         ("requests", "stream", "bulk"),
     ),
     "page_time": ("the time of a page with all its objects", ("page",)),
@@ -49,8 +49,8 @@ PERCENTILES: dict[str, tuple[str, int]] = {
 METRICS: dict[str, MetricDefinition] = {
     "connection_rate_bps": MetricDefinition(
         unit="bit/s",
-        meaning="rate of a user during a transfer: bytes of all transfers (including headers) / "
-        "sum of their ON times",
+        meaning="rate of a user during a transfer: bytes of all transfers (with headers) / sum "
+        "of their ON times",
         ratio_of=(("transfer_packets",), ("on_time_ns",)),
         class_columns="transfers",
         file_kinds=("on-off", "transfers"),
@@ -61,8 +61,8 @@ METRICS: dict[str, MetricDefinition] = {
     ),
     "on_time_s": MetricDefinition(
         unit="s",
-        meaning="mean time of on/off transfers from the first data packet sent to the last "
-        "ACK received",
+        meaning="mean time of on/off transfers from the first data packet sent to the last ack "
+        "received",
         ratio_of=(("on_time_ns",), ("transfers",)),
         class_columns="transfers",
         file_kinds=("on-off",),
@@ -72,8 +72,7 @@ METRICS: dict[str, MetricDefinition] = {
     ),
     "completion_time_s": MetricDefinition(
         unit="s",
-        meaning="mean time of single transfers from the first data packet sent to the last "
-        "ACK received",
+        meaning="mean time of single transfers, measured as `on_time_s`",
         ratio_of=(("on_time_ns",), ("transfers",)),
         class_columns="transfers",
         file_kinds=("transfers",),
@@ -94,8 +93,7 @@ METRICS: dict[str, MetricDefinition] = {
     ),
     "total_time_s": MetricDefinition(
         unit="s",
-        meaning="mean time of transfers from the SYN to the last byte at the receiver, with "
-        "`tcp.handshake`",
+        meaning="mean time of transfers from the SYN to the last byte at the receiver",
         ratio_of=(("total_time_ns",), ("transfers",)),
         class_columns="transfers",
         file_kinds=("on-off", "transfers"),
@@ -104,16 +102,16 @@ METRICS: dict[str, MetricDefinition] = {
     ),
     "offered_load": MetricDefinition(
         unit="1",
-        meaning="(rate of arriving transfers, or rate of on/off sources on an infinitely fast "
-        "link) / link rate; for `fair-share` and `overload-bound`: sources x mean file size / "
-        "(link rate x mean OFF time)",
+        meaning="(rate of arriving transfers, or of on/off sources on an infinitely fast link) / "
+        "link rate; of `fair-share` and `overload-bound`: sources x mean file size / (link "
+        "rate x mean OFF time)",
         headline_of=("transfers",),
         exceeds_one=True,
     ),
     "utilisation": MetricDefinition(
         unit="1",
-        meaning="share of time in which the bottleneck transmits; for a variable rate, bytes "
-        "transmitted / bytes that the rate allows, at most 1",
+        meaning="share of time in which the bottleneck transmits; with a variable rate, bytes "
+        "transmitted / bytes that the rate allows",
         ratio_of=(("busy_ns",), ("time_ns",)),
         needs="link rate",
         headline_of=ANY_TRAFFIC,
@@ -163,14 +161,14 @@ METRICS: dict[str, MetricDefinition] = {
     ),
     "return_loss_ratio": MetricDefinition(
         unit="1",
-        meaning="ACKs lost (queue and random) / ACKs arrived at the return link",
+        meaning="acks lost (queue and random) / acks arrived at the return link",
         needs="return link",
         counts_events=True,
         headline_of=ANY_TRAFFIC,
     ),
     "return_queue_delay_mean_s": MetricDefinition(
         unit="s",
-        meaning="mean queueing delay of delivered ACKs on the return link",
+        meaning="mean queueing delay of delivered acks on the return link",
         needs="return rate",
         headline_of=ANY_TRAFFIC,
     ),
@@ -184,8 +182,7 @@ METRICS: dict[str, MetricDefinition] = {
     ),
     "idle_restart_ratio": MetricDefinition(
         unit="1",
-        meaning="restarts after an idle time (`tcp.idle_restart`) / data packets sent, for "
-        "persistent connections",
+        meaning="restarts after an idle time (`tcp.idle_restart`) / data packets sent",
         ratio_of=(("idle_restarts",), ("sent",)),
         class_columns="sender",
         counts_events=True,
@@ -231,7 +228,7 @@ METRICS: dict[str, MetricDefinition] = {
     ),
     "ecn_mark_ratio": MetricDefinition(
         unit="1",
-        meaning="data packets marked / data packets that left the bottleneck, with `tcp.ecn`",
+        meaning="data packets marked / data packets that left the bottleneck",
         ratio_of=(("marked",), ("passed",)),
         class_columns="bottleneck",
         needs="ECN marks",
@@ -251,7 +248,7 @@ METRICS: dict[str, MetricDefinition] = {
     ),
     "rtt_packet_mean_s": MetricDefinition(
         unit="s",
-        meaning="mean time from the first transmission of a packet to the cumulative ACK that "
+        meaning="mean time from the first transmission of a packet to the cumulative ack that "
         "covers it; packets behind a lost one wait for its retransmission",
         label="mean RTT of all packets",
         ratio_of=(("in_flight_ns",), ("acked",)),
@@ -260,7 +257,7 @@ METRICS: dict[str, MetricDefinition] = {
     ),
     "send_rate_pps": MetricDefinition(
         unit="packet/s",
-        meaning="data packets sent by all senders, including retransmissions",
+        meaning="data packets sent, including retransmissions",
         ratio_of=(("sent",), ("time_ns",)),
         class_columns="sender",
         headline_of=("bulk",),
@@ -298,7 +295,7 @@ METRICS: dict[str, MetricDefinition] = {
     **{
         name: MetricDefinition(
             unit="s",
-            meaning=f"{percent}th percentile of {PERCENTILE_TIMES[kind][0]}; in networks of links",
+            meaning=f"{percent}th percentile of {PERCENTILE_TIMES[kind][0]}",
             class_columns="times",
             headline_of=PERCENTILE_TIMES[kind][1]
             if not kind.startswith("first") or percent in (50, 95)
@@ -308,7 +305,7 @@ METRICS: dict[str, MetricDefinition] = {
     },
     "message_loss_ratio": MetricDefinition(
         unit="1",
-        meaning="messages and pings that did not arrive / sent, without those in transit",
+        meaning="lost messages and pings / sent ones, without those in transit",
         class_columns="times",
         headline_of=("messages", "ping"),
     ),
@@ -321,7 +318,7 @@ METRICS: dict[str, MetricDefinition] = {
     ),
     "stall_ratio": MetricDefinition(
         unit="1",
-        meaning="time in stalls / time of playing and of stalls, of streams",
+        meaning="stalled time / (playing and stalled time) of streams",
         ratio_of=(("stalled_play_ns",), ("stalled_play_ns", "played_ns")),
         class_columns="times",
         headline_of=("stream",),
@@ -336,7 +333,7 @@ METRICS: dict[str, MetricDefinition] = {
     ),
     "quality_switch_ratio": MetricDefinition(
         unit="1",
-        meaning="share of stream segments whose rate differs from that of the previous segment",
+        meaning="share of stream segments whose rate differs from that of the previous one",
         ratio_of=(("switched_video_ns",), ("video_ns",)),
         class_columns="times",
         can_be_constant=True,
@@ -352,53 +349,52 @@ METRICS: dict[str, MetricDefinition] = {
     ),
     "loss_event_ratio_cumulative": MetricDefinition(
         unit="1",
-        meaning="loss events / data packets sent, over all flows; losses within one mean RTT "
-        "after a loss event belong to this event",
+        meaning="loss events / data packets sent, over all flows",
         bursts=("queue_drops",),
         needs_all_flows=True,
     ),
     "td_indications": MetricDefinition(
         unit="count",
-        meaning="fast-recovery episodes, mean over replications",
+        meaning="fast-recovery episodes",
         count_of=("fast_retransmits",),
         bursts=("fast_retransmits",),
         is_extensive=True,
     ),
     "to_indications": MetricDefinition(
         unit="count",
-        meaning="timeout sequences, mean over replications",
+        meaning="timeout sequences",
         count_of=("timeout_sequences",),
         bursts=("timeout_sequences",),
         is_extensive=True,
     ),
     "timeouts": MetricDefinition(
         unit="count",
-        meaning="timeouts, mean over replications",
+        meaning="timeouts",
         count_of=("timeouts",),
         bursts=("timeouts",),
         is_extensive=True,
     ),
     "tail_loss_probes": MetricDefinition(
         unit="count",
-        meaning="tail loss probes, mean over replications; only with modern stacks",
+        meaning="tail loss probes",
         count_of=("tail_loss_probes",),
         needs="modern stack",
     ),
     "spurious_recoveries": MetricDefinition(
         unit="count",
-        meaning="fast recoveries that were undone as spurious; only with modern stacks",
+        meaning="fast recoveries undone as spurious",
         count_of=("spurious_recoveries",),
         needs="modern stack",
     ),
     "spurious_timeouts": MetricDefinition(
         unit="count",
-        meaning="timeouts that were undone as spurious; only with modern stacks",
+        meaning="timeouts undone as spurious",
         count_of=("spurious_timeouts",),
         needs="modern stack",
     ),
     "spurious_retransmissions": MetricDefinition(
         unit="count",
-        meaning="retransmissions of data that the receiver already had; only with modern stacks",
+        meaning="retransmissions of data that the receiver already had",
         count_of=("spurious_retransmissions",),
         needs="modern stack",
     ),
@@ -442,8 +438,7 @@ METRICS: dict[str, MetricDefinition] = {
     ),
     "jain_index": MetricDefinition(
         unit="1",
-        meaning="Jain's fairness index of the goodput of bulk flows; 1 if all flows have "
-        "equal goodput",
+        meaning="Jain's fairness index of the goodput of bulk flows; 1 if all are equal",
         headline_of=("bulk",),
         is_index=True,
         is_one_per_replication=True,
@@ -451,8 +446,8 @@ METRICS: dict[str, MetricDefinition] = {
     ),
     "fair_share": MetricDefinition(
         unit="1",
-        meaning="goodput of a flow of the class / mean goodput of all bulk flows; without a class, "
-        "that of the class whose flows get least",
+        meaning="goodput of a flow of the class / mean goodput of all bulk flows; overall, the "
+        "smallest of all classes",
         class_columns="sender",
         headline_of=("bulk",),
         is_index=True,
@@ -460,8 +455,8 @@ METRICS: dict[str, MetricDefinition] = {
     ),
     "convergence_time_s": MetricDefinition(
         unit="s",
-        meaning="mean time from the start of the class of bulk flows that starts last until its "
-        "flows have 80 % of an equal rate, over 100 round trips",
+        meaning="mean time from the start of the last class of bulk flows until its flows have "
+        "80 % of an equal rate, over 100 round trips",
         headline_of=("bulk",),
         is_one_per_replication=True,
         needs_all_flows=True,
@@ -474,12 +469,12 @@ METRICS: dict[str, MetricDefinition] = {
     ),
     "transfers": MetricDefinition(
         unit="count",
-        meaning="transfers completed, mean over replications",
+        meaning="transfers completed",
         is_extensive=True,
     ),
     "unfinished_transfers": MetricDefinition(
         unit="count",
-        meaning="transfers in progress at the end, mean over replications",
+        meaning="transfers in progress at the end",
         is_extensive=True,
     ),
 }

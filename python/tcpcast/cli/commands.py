@@ -78,8 +78,8 @@ _ANSWER_OUTPUTS = (
     FIGURE_FORMAT,
     replace(
         OUT,
-        help="Write a report: HTML with figures (.html), Markdown (.md), or the flows of "
-        "probes.flows as qlog (.qlog); repeatable.",
+        help="Write a report (.html or .md), or the flows of probes.flows as qlog (.qlog); "
+        "repeatable.",
     ),
     Option("print_scenario", "", "Print the scenario with all defaults and exit."),
     THREADS,
@@ -113,9 +113,8 @@ RUN = Command(
 PREDICT = Command(
     "predict",
     "Predict TCP's rate on a path, and what limits it.",
-    "Prints what `tcpcast run` prints for a scenario with these options. Without --packet, it "
-    "simulates only if no formula is reliable and the simulation is quick. RTT, loss, rate, "
-    "buffer, flows and size accept ranges: --loss 0.01%..10%.",
+    "Without --packet, it simulates only if no formula is reliable and the simulation is quick. "
+    "RTT, loss, rate, buffer, flows and size accept ranges: --loss 0.01%..10%.",
     "tcpcast predict --rtt 100ms --loss 1% --rwnd 64KiB --explain",
     (
         CONTEXT_OPTION,
@@ -124,7 +123,7 @@ PREDICT = Command(
         Option(
             "count",
             "N",
-            "Number of values in a range such as 1ms..100ms; default: 10.",
+            "Number of values in a range; default: 10.",
             "--points",
             type=int,
         ),
@@ -136,16 +135,15 @@ PREDICT = Command(
 HOME = Command(
     "home",
     "Find the queue that keeps a call usable during an upload.",
-    "Simulates the line in both directions, with what people do at the same time, once for each "
-    "queue. p95 is the delay that 95 % of the packets of a call do not exceed.",
+    "Simulates the line and what people do at the same time, once for each queue. p95 is the delay "
+    "that 95 % of the packets of a call do not exceed.",
     "tcpcast home --down 100mbit --up 20mbit --uses call,upload",
     (
         CONTEXT_OPTION,
         *HOME_OPTIONS.values(),
         replace(
             ENGINE,
-            help="Engines: packet (default), and kernel, which measures each queue for 24 s over "
-            "an emulated line.",
+            help="Engines: packet (default), or kernel, which measures each queue for 24 s.",
         ),
         CHANGES,
         SEED,
@@ -164,11 +162,10 @@ HOME = Command(
 COMPARE = Command(
     "compare",
     "Compare two scenarios, or a measurement and a simulation.",
-    "Two scenarios run in pairs with the same random numbers. Each pair varies the RTTs of the "
-    "scenarios by up to 10 % (run.rtt_spread), so that the difference does not depend on one exact "
-    "RTT. The verdict states how many users an A/B test needs to detect the difference. With a "
-    "file of flent, `iperf3 -J` or `crusader export`, tcpcast reads rates, RTT and the settings of "
-    "tc from the file, simulates the same test, and prints measured beside simulated values. "
+    "Two scenarios run in pairs with the same random numbers; each pair varies the RTTs by up to "
+    "10 % (run.rtt_spread). The verdict states how many users an A/B test needs to detect the "
+    "difference. From a file of flent, `iperf3 -J` or `crusader export`, tcpcast reads rates, RTT "
+    "and the settings of tc, simulates the same test, and prints measured beside simulated values. "
     "Options such as --down supply values that the file does not contain.",
     "tcpcast compare page-load tcp.initial_window=32 --metric page_time_p95_s",
     (
@@ -180,8 +177,8 @@ COMPARE = Command(
         Argument(
             "file",
             "B|FILE",
-            "Scenario B; or the changes from A to B, such as 'tcp.initial_window=32 "
-            "tcp.pacing=fq'; or the file, which may be compressed.",
+            "Scenario B, changes from A to B such as 'tcp.initial_window=32 tcp.pacing=fq', or the "
+            "file, which may be compressed.",
         ),
         Option("metric", "METRIC", "Metric of the verdict on two scenarios."),
         Option(
@@ -223,8 +220,7 @@ PLAN = Command(
 VARY = Option(
     "vary",
     "KEY=RANGE",
-    "Vary a key over a range, such as network.rtt='10ms..200ms log 8', or over values "
-    "separated by commas; repeatable.",
+    "Vary a key over a range, such as network.rtt='10ms..200ms log 8', or over A,B,C; repeatable.",
     type=list[str],
 )
 SWEEP = Command(
@@ -250,8 +246,8 @@ SWEEP = Command(
         replace(
             OUT,
             metavar="DIR|FILE",
-            help="Write the results into a folder, and reuse answers it already contains; or write "
-            "a report (.html or .md); repeatable.",
+            help="Write the results into a folder, and reuse the answers in it; or write a report "
+            "(.html or .md); repeatable.",
         ),
         Option(
             "processes",
@@ -266,7 +262,7 @@ SWEEP = Command(
         Option(
             "plot",
             "DIR",
-            "Write plots of the metrics against one or two varied keys into a folder.",
+            "Plot the metrics against one or two varied keys into a folder.",
         ),
         Option(
             "level",
@@ -333,8 +329,7 @@ TRACE = Command(
         Option(
             "group_by",
             "WAY",
-            "Combine flows: all of them, or those with the same pair of hosts, source or "
-            "destination (all, pair, source or destination).",
+            "Combine flows: all, or those with the same pair (of hosts), source or destination.",
         ),
         Option(
             "rtt",
@@ -374,8 +369,8 @@ TRACE = Command(
         Option(
             "max_connections",
             "N",
-            "Maximum number of connections in memory; above it, idle connections are evicted. "
-            "Default 65536.",
+            "Maximum number of connections in memory; tcpcast evicts idle ones above it; "
+            "default: 65536.",
             type=int,
             minimum=1,
         ),
@@ -397,8 +392,8 @@ REPORT = Command(
         Argument(
             "sources",
             "FILE|DIR|NAME",
-            "Scenario, output of `tcpcast run --json`, captures, folder of captures, or folder of "
-            "a sweep.",
+            "Scenario, output of `tcpcast run --json`, captures, or folder of captures or of a "
+            "sweep.",
             type=list[str],
         ),
         replace(OUT, help="Output file, .html or .md; default: NAME.html; repeatable."),
@@ -423,14 +418,14 @@ SERVE = Command(
 MCP = Command(
     "mcp",
     "Serve predictions and captures as tools for AI agents.",
-    "The server speaks the Model Context Protocol over standard input and output. A client, "
-    "such as an editor, starts this command. The server writes no files.",
+    "A client, such as an editor, starts this command and speaks the Model Context Protocol over "
+    "standard input and output. The server writes no files.",
     "tcpcast mcp --folder captures",
     (
         Option(
             "folder",
             "DIR",
-            "Folder below which captures and scenarios may be read; default: no file may be read.",
+            "Folder whose captures and scenarios may be read; default: none.",
         ),
         Option("max_wall", "TIME", "Time limit of a call.", default="30s"),
     ),
@@ -462,7 +457,7 @@ REPRODUCE = Command(
         Option(
             "cell",
             "NAME",
-            "Compute only the rows with this name, such as 'Table 6, N = 82, rate'; write no page.",
+            "Compute only the rows with this name, such as 'Table 6, N = 82, rate'.",
             default="",
         ),
         replace(
@@ -485,35 +480,31 @@ REPRODUCE = Command(
 LINK = Command(
     "link",
     "Run a program over an emulated link; print the link's counters.",
-    "COMMAND runs at the near end, 10.0.0.1; a COMMAND of one word is passed to the shell. "
-    "Without COMMAND, a shell starts. The far end is 10.128.0.1. TCPCAST_PEER and TCPCAST_PEER6 "
+    "COMMAND runs at the near end, 10.0.0.1; the shell runs a COMMAND of one word. Without "
+    "COMMAND, a shell starts. The far end is 10.128.0.1. TCPCAST_PEER and TCPCAST_PEER6 "
     "contain the address of the other end. Requires Linux; only --nat requires root.",
     "tcpcast link --rtt 60ms --rate 20mbit --buffer 100pkt -- ping -c 3 10.128.0.1",
     (
         CONTEXT_OPTION,
         replace(
             FILE,
-            help="Scenario with the path ([network], or links and routes) and run.seed; options "
-            "override its keys.",
+            help="Scenario with the path; options override its keys.",
             default=None,
             completion=None,
         ),
         replace(
             PATH_OPTIONS["rtt"],
-            help="RTT of a 1500 B packet and its ack on the idle link.",
+            help="RTT of the idle link.",
             default=None,
         ),
-        replace(PATH_OPTIONS["rate"], help="Rate; default: unlimited."),
+        PATH_OPTIONS["rate"],
         Option(
             "trace",
             "FILE",
             "File of delivery times (Mahimahi format), instead of --rate.",
             keys=("network.bottleneck.rate.trace",),
         ),
-        replace(
-            PATH_OPTIONS["buffer"],
-            help="Buffer, including the packet in transmission; default: 1bdp.",
-        ),
+        PATH_OPTIONS["buffer"],
         replace(PATH_OPTIONS["loss"], help="Random loss on the forward path."),
         Option("ack_loss", "RATIO", "Random loss on the return path.", keys=("network.ack_loss",)),
         Option(
@@ -528,12 +519,12 @@ LINK = Command(
             "Mean of a random exponential delay on the forward path.",
             keys=("network.jitter", "network.jitter.mean"),
         ),
-        Option("reorder", "", "Let packets with a shorter --jitter delay overtake other packets."),
+        Option("reorder", "", "Let packets with a shorter --jitter delay overtake others."),
         Option(
             "sender",
             "near|far",
-            "End at which the data sender runs; default: near. If the scenario has links and "
-            "routes: end of the server; default: far.",
+            "End of the data sender; default: near. With links and routes: end of the server; "
+            "default: far.",
             type=LinkEnd,
         ),
         Option(
@@ -566,7 +557,7 @@ LINK = Command(
             "Device type; default: tun if available.",
             type=Literal["tun", "veth"],
         ),
-        Option("nat", "", "Give both ends access to the networks of this machine; requires root."),
+        Option("nat", "", "Let both ends access the networks of this machine; requires root."),
         CHANGES,
         SEED,
         FORCE,
@@ -577,9 +568,9 @@ ACCEPT = Command(
     "accept",
     "Test a congestion control against the criteria of RFC 9743.",
     "Runs a stack, or the Python class in a file, in about 35 simulations: alone, with random "
-    "loss, against other flows, with other round-trip times, ECN, AQM, a policer, and changing "
-    "rates. tcpcast executes the Python file, so use only files that "
-    "you trust. The exit code is 1 if a value is outside its permissible range.",
+    "loss, against other flows, with other RTTs, ECN, AQM, a policer, and changing rates. tcpcast "
+    "executes the Python file, so use only files that you trust. The exit code is 1 if a value is "
+    "outside its permissible range.",
     "tcpcast accept my_control.py --against linux-bbr",
     (
         CONTEXT_OPTION,
@@ -598,7 +589,7 @@ NEW = Command(
         Argument(
             "name",
             "NAME",
-            "Packaged scenario; without NAME, all packaged scenarios are listed.",
+            "Packaged scenario; without NAME, the command lists all of them.",
             default=None,
         ),
         FORCE,

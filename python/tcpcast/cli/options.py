@@ -30,9 +30,7 @@ ENGINE = Option(
     type=list[str],
     completion=complete_engine_list,
 )
-SEED = KeyOption(
-    "seed", "N", "Override the seed of the simulation (run.seed).", type=int, keys=("run.seed",)
-)
+SEED = KeyOption("seed", "N", "Override the seed of the simulation.", type=int, keys=("run.seed",))
 THREADS = Option(
     "threads", "N", "Number of simulator threads; default: one per core.", type=int, minimum=1
 )
@@ -40,8 +38,8 @@ FORCE = Option("force", "", "Overwrite any existing file.")
 FEED = Option(
     "feed",
     "WHAT",
-    "Source of loss and RTT for path formulas: 'scenario', the keys of the scenario; or "
-    "'measured', a simulation of the scenario.",
+    "Source of loss and RTT for path formulas: the keys of the scenario (scenario), or a "
+    "simulation of it (measured).",
     type=Literal["scenario", "measured"],
     default="scenario",
 )
@@ -56,7 +54,7 @@ FIGURE_FORMAT = Option(
 OUT = Option(
     "out",
     "FILE",
-    "Write a report: HTML with figures (.html), or Markdown (.md); repeatable.",
+    "Write a report (.html or .md); repeatable.",
     type=list[str],
 )
 JSON = Option("as_json", "", "Print JSON.", "--json")

@@ -54,11 +54,11 @@ _QUANTITY_TEXTS = {
 
 
 _WHOLE_TEXTS = {
-    WINDOW_SHARE: "the window is at most the receiver window",
-    QUEUE_FILL: "the queue fits into the buffer",
-    BURST_FILL: "bursts fit into it",
+    (WINDOW_SHARE,): "the window is at most the receiver window",
+    (QUEUE_FILL,): "the queue fits into the buffer",
+    (QUEUE_FILL, BURST_FILL): "the queue and bursts fit into the buffer",
 }
-"""Conditions in place of a limit of 100 %."""
+"""Conditions in place of limits of 100 %."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,15 +183,17 @@ def describe_domain(formula: str) -> str:
     domain = DOMAINS.get(formula)
     if domain is None:
         return ""
-    whole = {name for name, most in domain.limits.items() if name in _WHOLE_TEXTS and most == 1}
+    fills = tuple(n for n in (QUEUE_FILL, BURST_FILL) if domain.limits.get(n) == 1)
+    windows = tuple(n for n in (WINDOW_SHARE,) if domain.limits.get(n) == 1)
+    whole = {*windows, *fills}
     all_of = [_value_text(n, most) for n, most in domain.limits.items() if n not in whole]
     one_of = " or ".join(_value_text(name, most) for name, most in domain.any_of.items())
     if one_of:
         all_of.append(f"either {one_of}")
     bounds = _enumeration(all_of)
     error = "" if domain.error is None else f"; error within {100 * domain.error:g} %"
-    fitting = f", if {_enumeration([_WHOLE_TEXTS[n] for n in domain.limits if n in whole])}"
-    return f"valid up to {bounds}{fitting if whole else ''}{error}"
+    fitting = f", if {_enumeration([_WHOLE_TEXTS[n] for n in (windows, fills) if n])}"
+    return f"up to {bounds}{fitting if whole else ''}{error}"
 
 
 def _enumeration(parts: Sequence[str]) -> str:

@@ -56,7 +56,7 @@ class PathOptionValues:
     )
     buffer: str | None = _option_field(
         "SIZE",
-        "Link buffer; default: 1bdp.",
+        "Buffer of the link; default: 1bdp.",
         keys=("network.bottleneck.buffer",),
         example="0.25bdp..4bdp",
         form_field=FormField(

@@ -171,7 +171,7 @@ _TIME = Option("time", "TIME", "Maximum mean time per file.", example="2s")
 _DELAY = Option(
     "delay",
     "TIME",
-    "Maximum delay of 95 % of the packets of a call, a game or a ping.",
+    "Maximum delay of 95 % of the packets of messages or pings.",
     example="30ms",
 )
 _DELAYED_CLASS = Option(
@@ -184,10 +184,7 @@ _DELAY_TARGET = Target(
     options=(_DELAY,), metric="delay_p95_s", rises=True, text="for a delay of {} (p95)"
 )
 _UTILISATION = Option("utilisation", "RATIO", "Minimum utilisation of the link.", example="95%")
-_ABOUT_POPULATIONS = (
-    "The target is a mean rate ({--rate}), a share of files above a goodput ({--share} and "
-    "{--above}), or a mean time per file ({--time})."
-)
+_ABOUT_POPULATIONS = "The target is {--rate}, {--time}, or {--share} with {--above}."
 
 
 def _link_with(part: str) -> KeyOption:
@@ -224,8 +221,8 @@ _ROWS = (
     Question(
         name="buffer",
         summary="Find the smallest buffer that meets a target for loss or utilisation.",
-        about="Also prints the buffers that common sizing rules give. For a policer, the "
-        "plan finds the burst size.",
+        about="Also prints the buffers of common sizing rules. For a policer, the plan finds the "
+        "burst size.",
         example="web-10mbit --loss 1%",
         text="smallest buffer",
         key="network.bottleneck.buffer",
@@ -297,7 +294,7 @@ _ROWS = (
     Question(
         name="streams",
         summary="Find the number of parallel flows that fill a link.",
-        about="Describe the path either by {--rate}, {--rtt} and other options, or by a scenario.",
+        about="Describe the path by {--rate}, {--rtt} and other options, or by a scenario.",
         example="--rate 100mbit --rtt 100ms --loss 0.1%",
         text="smallest number of parallel flows",
         key="flows",
@@ -335,8 +332,8 @@ _ROWS = (
     Question(
         name="max-loss",
         summary="Find the maximum loss ratio that still allows a goodput.",
-        about="Describe the path either by {--rtt} and other options, or by a scenario (the loss "
-        "of its bottleneck is ignored).",
+        about="Describe the path by {--rtt} and other options, or by a scenario, whose bottleneck "
+        "loss is ignored.",
         example="--goodput 50mbit --rtt 80ms",
         text="largest loss",
         key="network.bottleneck.loss",

@@ -27,8 +27,8 @@ MAX_FLOWS = 1 << 20
 PIE_MAX_MARK_PROBABILITY = 0.1
 """The drop probability up to which PIE marks: RFC 8033, section 5.1."""
 
-MARKING_TEXT = "mark packets of stacks with tcp.ecn = true instead of dropping them"
-SPLIT_GSO_TEXT = "enqueue the packets of a burst of tcp.tso one by one, instead of as one unit"
+MARKING_TEXT = "mark packets of stacks with tcp.ecn instead of dropping them"
+SPLIT_GSO_TEXT = "enqueue the packets of a unit of tcp.tso one by one"
 
 Rules = Annotated[Literal["rfc", "linux"], Choice("set of rules")]
 
@@ -68,8 +68,8 @@ class Codel(ManagedQueue):
     interval: PositiveDuration = Field(
         default=0.1,
         examples=["100ms"],
-        description="time that the delay must exceed target before the first drop; usually "
-        "the longest RTT",
+        description="time that the delay must exceed target before the first drop: the longest "
+        "usual RTT",
     )
     ecn: StrictBool = Field(default=True, examples=[False], description=MARKING_TEXT)
     ce_threshold: PositiveDuration | None = Field(
@@ -80,7 +80,7 @@ class Codel(ManagedQueue):
     ce_threshold_selector: Annotated[Literal["any_ect", "ect1"], Choice("rule")] = Field(
         default="any_ect",
         examples=["ect1"],
-        description="packets that ce_threshold marks: all with ECN, or those of L4S, with ECT(1)",
+        description="packets that ce_threshold marks: all with ECN, or with ECT(1) (L4S)",
     )
     rules: Rules = Field(
         default="rfc",
@@ -152,16 +152,15 @@ class Cake(ManagedQueue):
         default=None,
         alias="rate",
         examples=["95mbit"],
-        description="rate of the shaper in front of the link; default: none, only the link limits",
+        description="rate of the shaper in front of the link; default: none",
     )
     overhead: Annotated[int, *integer_annotation(-64, MAX_OVERHEAD_BYTES)] = Field(
         default=14,
         examples=[44],
-        description="bytes per packet that the shaper counts in addition; by default the Ethernet "
-        "header, as in tc",
+        description="bytes that the shaper adds to each packet; the default is the Ethernet header",
     )
     mpu: Annotated[int, *integer_annotation(0, MAX_OVERHEAD_BYTES)] = Field(
-        default=0, examples=[64], description="smallest length of a packet that the shaper counts"
+        default=0, examples=[64], description="smallest packet length that the shaper counts"
     )
     framing: Annotated[Literal["noatm", "atm", "ptm"], Choice("framing")] = Field(
         default="noatm",
@@ -173,8 +172,7 @@ class Cake(ManagedQueue):
         Field(
             default="diffserv3",
             examples=["besteffort"],
-            description="traffic classes by DSCP: one; bulk, best effort and voice; or with video "
-            "in addition",
+            description="traffic classes by DSCP: one; bulk, best effort and voice; or also video",
         )
     )
     flows: Annotated[
@@ -192,14 +190,13 @@ class Cake(ManagedQueue):
     ] = Field(
         default="triple-isolate",
         examples=["dual-dsthost"],
-        description="who gets equal shares of the link: no separation (flowblind), hosts, flows, "
-        "or first hosts and then the flows of each host (dual- and triple-)",
+        description="who gets equal shares of the link: hosts, flows, hosts and then their flows "
+        "(dual- and triple-), or nobody (flowblind)",
     )
     ack_filter: Annotated[Literal["off", "on", "aggressive"], Choice("mode of the filter")] = Field(
         default="off",
         examples=["on"],
-        description="drop queued acks that later acks make redundant; `on` keeps two, "
-        "`aggressive` keeps one",
+        description="drop queued acks that later acks make redundant: on keeps two, aggressive one",
     )
     ingress: StrictBool = Field(
         default=False,
@@ -210,7 +207,7 @@ class Cake(ManagedQueue):
     rtt: PositiveDuration = Field(
         default=0.1,
         examples=["30ms"],
-        description="usual RTT of the flows: the interval of the AQM; its target is a twentieth",
+        description="interval of the AQM: a usual RTT; the target is 5 % of it",
     )
 
     def _find_errors(self) -> Errors:
@@ -252,25 +249,24 @@ class Pie(ManagedQueue):
     update: PositiveDuration = Field(
         default=0.015,
         examples=["16ms"],
-        description="update interval of the drop probability, T_UPDATE; in Linux since 4.8, whose "
-        "timers wait a tick longer, 15 ms become 16 ms with CONFIG_HZ=1000 and 20 ms with 250",
+        description="update interval of the drop probability, T_UPDATE; the timers of Linux "
+        "since 4.8 make it 16 ms with CONFIG_HZ=1000 and 20 ms with 250",
     )
     burst: PositiveDuration = Field(
         default=0.15,
         examples=["150ms"],
-        description="burst allowance, MAX_BURST: time without drops when a queue begins to form",
+        description="time without drops when a queue begins to form, MAX_BURST",
     )
     alpha: Gain = Field(
         default=0.125,
         examples=[0.125],
-        description="increase of the drop probability per update, for each second of delay above "
-        "target",
+        description="increase of the probability per update, for each second of delay above target",
     )
     beta: Gain = Field(
         default=1.25,
         examples=[1.25],
-        description="increase of the drop probability per update, for each second that the delay "
-        "has grown since the last update",
+        description="increase of the probability per update, for each second by which the delay "
+        "has grown",
     )
     ecn: StrictBool = Field(
         default=True,
@@ -281,7 +277,7 @@ class Pie(ManagedQueue):
         default="rfc",
         examples=["linux"],
         description="pseudo-code of RFC 8033, Linux's sch_pie.c, or that of Linux 3.14 to 5.0, "
-        "which divides the backlog by the departure rate (dq_rate_estimator)",
+        "which estimates the departure rate (dq_rate_estimator)",
     )
 
     def simulator_config(self, mtu_bytes: int, /) -> dict[str, Any]:
@@ -325,8 +321,8 @@ class Dualpi2(ManagedQueue):
     beta: Gain = Field(
         default=819 / 256,
         examples=[3.2],
-        description="increase of the probability per update, for each second that the delay has "
-        "grown since the last update",
+        description="increase of the probability per update, for each second by which the delay "
+        "has grown",
     )
     coupling_factor: Annotated[int, *integer_annotation(1, 255)] = Field(
         default=2,
@@ -337,39 +333,39 @@ class Dualpi2(ManagedQueue):
     step_thresh: PositiveDuration = Field(
         default=0.001,
         examples=["2ms"],
-        description="delay above which every packet of the L4S queue is marked",
+        description="delay above which every L4S packet is marked",
     )
     ramp: PositiveDuration | None = Field(
         default=None,
         examples=["1ms"],
-        description="range above step_thresh in which the share of marked packets rises from 0 to "
-        "all (RFC 9332, appendix A.1); default: a step, as in Linux",
+        description="range above step_thresh in which the share of marked packets rises to all "
+        "(RFC 9332, appendix A.1); default: none, a step as in Linux",
     )
     min_qlen_step: Annotated[int, *integer_annotation(0, MAX_FLOWS)] = Field(
         default=0,
         examples=[1],
-        description="packets in the L4S queue from which step_thresh applies",
+        description="L4S packets in the queue from which step_thresh applies",
     )
     classic_protection: Annotated[int, *integer_annotation(0, 100)] = Field(
         default=10,
         examples=[20],
-        description="share of the classic queue, in per cent, while both queues hold packets",
+        description="percentage of the classic queue while both queues hold packets",
     )
     overload: Annotated[Literal["drop_on_overload", "overflow"], Choice("rule")] = Field(
         default="drop_on_overload",
         examples=["overflow"],
-        description="what happens to L4S packets when marks do not suffice: drops, or a queue up "
-        "to the limit of the buffer",
+        description="when marks do not suffice: drop L4S packets, or queue them up to the buffer "
+        "limit",
     )
     drop: Annotated[Literal["drop_dequeue", "drop_enqueue"], Choice("rule")] = Field(
         default="drop_dequeue",
         examples=["drop_enqueue"],
-        description="when the probability decides about a packet: on departure or on arrival",
+        description="whether the probability applies on departure or on arrival",
     )
     classify: Annotated[Literal["l4s_ect", "any_ect"], Choice("rule")] = Field(
         default="l4s_ect",
         examples=["any_ect"],
-        description="packets of the L4S queue: those with ECT(1) or CE, or all with ECN",
+        description="packets of the L4S queue: with ECT(1) or CE, or all with ECN",
     )
     split_gso: StrictBool = Field(default=True, examples=[False], description=SPLIT_GSO_TEXT)
 

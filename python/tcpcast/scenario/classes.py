@@ -81,22 +81,22 @@ class UserClass(Table):
     packet: PacketSize | None = Field(
         default=None,
         examples=["200B"],
-        description="size of a data packet; at most network.packet, which is the default",
+        description="size of a data packet, at most network.packet",
     )
     start: Duration | None = Field(
         default=None,
         examples=["10s"],
-        description="start time of the class's flows, spread over one RTT; default: 0 s",
+        description="start time of the flows, spread over one RTT; default: 0s",
     )
     stop: PositiveDuration | None = Field(
         default=None,
         examples=["70s"],
-        description="end time of the class's flows; default: never",
+        description="end time of the flows; default: never",
     )
     site: Name | None = Field(
         default=None,
         examples=["home"],
-        description="site to which the class belongs; `flows` and `sources` are then per member",
+        description="site of the class; `flows` and `sources` are then per member",
     )
     route: Routes | None = Field(
         default=None,
@@ -112,28 +112,27 @@ class UserClass(Table):
     delay: Duration | None = Field(
         default=None,
         examples=["18ms"],
-        description="delay of the rest of the path, one way; default: 0s",
+        description="one-way delay of the rest of the path; default: 0s",
     )
     back_delay: Duration | None = Field(
         default=None,
         examples=["18ms"],
-        description="delay of the rest of the path from the client to the server; default: `delay`",
+        description="delay of the rest of the path to the server; default: `delay`",
     )
     host: Name | None = Field(
         default=None,
         examples=["laptop"],
-        description="client host, for queues that know hosts; classes with the same name have the "
-        "same client",
+        description="client host, for queues that know hosts; classes may share it",
     )
     dscp: Dscp | None = Field(
         default=None,
         examples=["ef"],
-        description='codepoint of all packets of the class, for queue = "cake"; default: cs0',
+        description='codepoint of all packets, for queue = "cake"; default: cs0',
     )
     sends: Annotated[Literal["server", "client", "both"], Choice("sender")] | None = Field(
         default=None,
         examples=["client"],
-        description="end that sends data: the server (default), the client (an upload), or both",
+        description="which end sends data: the server (default), the client (an upload), or both",
     )
     ingress: Link = Field(
         examples=[{"rate": "100mbit"}], description="overrides keys of network.ingress"
@@ -143,13 +142,13 @@ class UserClass(Table):
     )
     traffic: Traffic = Field(
         examples=[{"off": {"distribution": "exponential", "mean": "1s"}}],
-        description="overrides keys of the top-level table `traffic`; with kind, replaces the "
-        "complete table",
+        description="overrides keys of the top-level `traffic`; with kind, replaces the complete "
+        "table",
     )
     tcp: Tcp | None = Field(
         default=None,
         examples=[{"stack": "rfc-reno"}],
-        description="overrides keys of the top-level table `tcp`",
+        description="overrides keys of the top-level `tcp`",
     )
 
     def flow_count(self, sites: Mapping[str, Site]) -> int:

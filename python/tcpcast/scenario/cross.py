@@ -155,7 +155,7 @@ class CrossStream(Table):
     bin: PositiveDuration | None = Field(
         default=None,
         examples=["10ms"],
-        description="for hops with shared = false: length of an interval of constant rate",
+        description="interval of constant rate, for hops with shared = false",
     )
 
     def mean_bps(self, hop_bps: float) -> float:
@@ -196,9 +196,7 @@ class CrossStream(Table):
 class _MeanRateCross(CrossStream):
     """A stream with a given mean rate."""
 
-    mean: AmountOfRate = Field(
-        examples=["80%"], description=("mean rate, or a share of the hop's rate")
-    )
+    mean: AmountOfRate = Field(examples=["80%"], description=("mean rate"))
 
     def mean_bps(self, hop_bps: float) -> float:
         """Return the mean in bit/s."""
@@ -243,7 +241,7 @@ class FgnCross(_MeanRateCross):
     model: Literal["fgn"]
     sd: AmountOfRate = Field(
         examples=["40%"],
-        description="standard deviation of the rate over bins, or a share of the hop's rate",
+        description="standard deviation of the rate over bins",
     )
     hurst: Hurst = Field(
         examples=[0.7], description=("Hurst parameter; above 0.5 for long-range dependence")
@@ -320,14 +318,13 @@ class TraceCross(CrossStream):
     period: PositiveDuration | None = Field(
         default=None,
         examples=["60s"],
-        description="length of one repetition of the recording; default: from the first to the "
-        "last time, plus the mean gap between times",
+        description="length of a repetition; default: from the first to the last time, plus the "
+        "mean gap",
     )
     offset: Duration | None = Field(
         default=None,
         examples=["0s"],
-        description="start position in the recording; the default is a random position in each "
-        "replication",
+        description="start position in the recording; default: random in each replication",
     )
 
     @model_validator(mode="before")

@@ -26,9 +26,9 @@ class FixedPoint(Table):
     scheme: Annotated[int, *integer_annotation(0, 2)] = Field(
         default=2,
         examples=[2],
-        description="model of cross flows. 0: independent times between packets; 1: like 0, but "
-        "packets are delayed while their flow has too many packets in the shared router; "
-        "2: window flow control with measured service times",
+        description="model of cross flows: independent times between packets (0), with a limit "
+        "for the packets of a flow in the shared router (1), or window flow control with "
+        "measured service times (2)",
     )
     queue_rule: Annotated[
         Literal["delay", "cap", "fill"],
@@ -36,31 +36,28 @@ class FixedPoint(Table):
     ] = Field(
         default="delay",
         examples=["fill"],
-        description='for scheme 1: with "delay", a delayed packet does not delay later packets; '
-        'with "cap", it delays all later packets; "fill" works like "cap", but a flow also sends '
-        "while it has fewer queued packets than a random number",
+        description='for scheme 1: a delayed packet delays no later packets ("delay"), all of '
+        'them ("cap"), or all unless the flow has fewer queued packets than a random number '
+        '("fill")',
     )
     conditional: StrictBool = Field(
         default=False,
         examples=[True],
         description=(
-            "group measurements by the number of active flows; the bounds of the groups grow by a "
+            "group measurements by the number of active flows, in groups whose bounds grow by a "
             "factor of 2^(1/8)"
         ),
     )
     moments: Annotated[int, *integer_annotation(1, 2)] = Field(
         default=2,
         examples=[1],
-        description=(
-            "number of moments of the measured times that are fitted: 1 (exponential) or "
-            "2 (lognormal)"
-        ),
+        description=("fitted moments of the measured times: 1 (exponential) or 2 (lognormal)"),
     )
     references: Annotated[int, *integer_annotation(1, 10**6)] = Field(
         default=100,
         examples=[1],
-        description="reference flows per class, at most a tenth of the flows of the class; the "
-        "report of Baccelli, Hong and Liu uses 1",
+        description="reference flows per class, at most a tenth of its flows; Baccelli, Hong and "
+        "Liu use 1",
     )
     steps: Annotated[int, *integer_annotation(2, 1000)] = Field(
         default=16, examples=[24], description="iterations before the measurement"
@@ -71,8 +68,8 @@ class FixedPoint(Table):
     tolerance: Ratio = Field(
         default=0.05,
         examples=["5%"],
-        description="tolerated relative difference of rates and times; for queues and "
-        "losses, twice this value is tolerated",
+        description="tolerated relative difference of rates and times; twice as much for queues "
+        "and losses",
     )
 
     def _find_errors(self) -> Errors:

@@ -25,13 +25,12 @@ class Hop(Link):
     measured: StrictBool = Field(
         default=False,
         examples=[True],
-        description="true: the bottleneck metrics describe this hop; the default is the slowest "
-        "shared hop",
+        description="the bottleneck metrics describe this hop; default: the slowest shared hop",
     )
     shared: StrictBool = Field(
         default=True,
         examples=[False],
-        description="true: one hop for all sources; false: one hop per source",
+        description="one hop for all sources; false: one per source",
     )
 
 

@@ -184,9 +184,7 @@ class Link(Table):
         default=math.inf,
         alias="rate",
         examples=["10mbit"],
-        description=(
-            "rate of IP bytes; for a bottleneck or shared hop also a token bucket or a trace"
-        ),
+        description=("rate of IP bytes; of a bottleneck or shared hop also a variable rate"),
     )
     delay: Duration | None = Field(
         default=None,
@@ -211,7 +209,7 @@ class Link(Table):
     loss_at: LossPlace = Field(
         default="before",
         examples=["behind"],
-        description="position of the random loss: before the queue, or behind the transmitter",
+        description="whether random loss acts before the queue or behind the transmitter",
     )
 
     @property

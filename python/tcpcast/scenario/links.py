@@ -150,8 +150,8 @@ class NetworkLink(Link):
     each: Name | None = Field(
         default=None,
         examples=["home"],
-        description='one link per member of this site, or "sender": one link per sender; '
-        "default: one link for all",
+        description='one link per member of this site, or per sender ("sender"); default: one '
+        "for all",
     )
     jitter: JitterRule | None = Field(
         default=None,
@@ -162,22 +162,21 @@ class NetworkLink(Link):
     docsis: Docsis | None = Field(
         default=None,
         examples=[{"map_interval": "2ms"}],
-        description="the modem of a cable network waits behind the queue for grants of the "
-        "upstream channel; {} for the defaults",
+        description="cable modem, whose packets wait for grants of the upstream channel; {} for "
+        "the defaults",
     )
     remark: RemarkRule | None = Field(
         default=None,
         examples=[{"ect1": "ect0"}],
-        description="change of the ECN field of packets that enter the link, as by a middlebox: "
-        "bleach clears it, random draws it, or a table of codepoints; with `share`, for a share of "
-        "the packets",
+        description="change of the ECN field, as by a middlebox: cleared (bleach), random, or by "
+        "a table of codepoints",
     )
     at: Changes = Field(
         default={},
         examples=[{"20s": {"rate": "500mbit"}}],
         json_schema_extra={"properties": {"file": {"type": "string"}}},
         description="times with new values of rate, delay or loss; or { file = ... } with a "
-        "column `time` and columns named as these keys",
+        "column `time` and columns of these keys",
     )
 
     @property

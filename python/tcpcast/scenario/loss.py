@@ -85,7 +85,7 @@ class RestOfRound(Table):
     model: Literal["rest-of-round"]
     rate: Ratio = Field(
         examples=["1%"],
-        description="loss probability of a packet if no earlier packet of its round was lost",
+        description="loss probability of a packet if its round has lost no earlier packet",
     )
 
     def _find_errors(self) -> Errors:

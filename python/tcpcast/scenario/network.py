@@ -60,13 +60,12 @@ class Network(Table):
     rtt: PositiveDuration | None = Field(
         default=None,
         examples=["50ms"],
-        description="base RTT of a packet and its ack, including transmission times",
+        description="base RTT of a packet and its ack, with transmission times",
     )
     return_delay: Duration | None = Field(
         default=None,
         examples=["60ms"],
-        description="propagation delay of the return path; the default is the delay of the "
-        "forward path",
+        description="propagation delay of the return path; default: that of the forward path",
     )
     packet: PacketSize = Field(
         default=1500, examples=["1500B"], description="size of a data packet, with headers"
@@ -86,8 +85,8 @@ class Network(Table):
     jitter: JitterRule | None = Field(
         default=None,
         examples=[{"distribution": "exponential", "mean": "5ms"}],
-        description="distribution of a random delay behind the bottleneck; with reorder = "
-        "true, packets overtake each other",
+        description="distribution of a random delay behind the queue; with reorder = true, "
+        "packets overtake each other",
     )
     hops: list[Hop] = Field(
         default=[],

@@ -49,7 +49,7 @@ class PageObject(Table):
     parent: str | None = Field(
         default=None,
         examples=["index.html"],
-        description="object in which this one is found; default: the first object",
+        description="object that names this one; default: the first object",
     )
     found: Ratio = Field(
         default=1.0,
@@ -60,12 +60,13 @@ class PageObject(Table):
     delay: Duration = Field(
         default=0.0,
         examples=["20ms"],
-        description="time from then to the request, such as that of a script; default: 0s",
+        description="time from finding the object to its request, such as that of a script; "
+        "default: 0s",
     )
     server_time: Duration = Field(
         default=0.0,
         examples=["50ms"],
-        description="time from the request to the answer at the server; default: 0s",
+        description="time of the server for the answer; default: 0s",
     )
     priority: Annotated[int, *integer_annotation(0, 7)] = Field(
         default=3,

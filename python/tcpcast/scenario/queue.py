@@ -103,7 +103,7 @@ class Red(Table):
     max_threshold: Threshold = Field(
         default=AUTOMATIC,
         examples=["15pkt"],
-        description="mean queue at which the probability of an early drop is max_probability",
+        description="mean queue at which packets are dropped early with max_probability",
     )
     max_probability: Ratio = Field(
         default=0.1, examples=["10%"], description="probability of an early drop at max_threshold"
@@ -116,20 +116,20 @@ class Red(Table):
     gentle: StrictBool = Field(
         default=True,
         examples=[True],
-        description="above max_threshold, increase the drop probability gradually, up to 1 "
-        "at twice max_threshold",
+        description="above max_threshold, raise the drop probability gradually, up to 1 at twice "
+        "max_threshold",
     )
     adaptive: StrictBool = Field(
         default=False,
         examples=[True],
-        description="change the probability each half second, from max_probability on, so that the "
-        "mean queue stays in the middle between the thresholds",
+        description="twice a second, adapt the probability so that the mean queue stays midway "
+        "between the thresholds",
     )
     rules: Annotated[Literal["ns-2", "linux"], Choice("set of rules")] = Field(
         default="ns-2",
         examples=["linux"],
         description='"linux": the mean queue counts bytes, and early drops are 1 to 1/p packets '
-        "apart at a probability p, instead of 1/p to 2/p; requires gentle = false",
+        "apart at a probability p; requires gentle = false",
     )
     target_delay: PositiveDuration = Field(
         default=0.005,
@@ -139,10 +139,7 @@ class Red(Table):
     ecn: StrictBool | None = Field(
         default=None,
         examples=[False],
-        description=(
-            "true: mark packets of stacks with tcp.ecn = true while the drop probability is below "
-            "1; false: drop these packets"
-        ),
+        description=("mark packets of stacks with tcp.ecn while the drop probability is below 1"),
     )
 
     def _find_errors(self) -> Errors:
@@ -205,7 +202,7 @@ class FairQueue(Table):
     quantum: Bytes | None = Field(
         default=None,
         examples=["3000B"],
-        description="bytes of credit per turn with drr; default: one packet",
+        description="credit per turn with drr; default: one packet",
     )
     buffers: Annotated[
         Literal["shared", "individual"],
@@ -222,8 +219,8 @@ class FairQueue(Table):
         default="longest",
         examples=["arriving"],
         description=(
-            "packet that a full shared buffer drops: the last or first packet of the longest "
-            "queue, or the arriving packet"
+            "what a full shared buffer drops: last or first packet of the longest queue, or the "
+            "arriving packet"
         ),
     )
     ties: (
@@ -236,8 +233,8 @@ class FairQueue(Table):
         default=None,
         examples=["random"],
         description=(
-            "which of several equally long queues loses a packet: the queue with the latest "
-            "arrival, or a random queue; the default is latest, but random with max-plus-reno"
+            "which of equally long queues loses a packet: the one with the latest arrival (the "
+            "default), or a random one (the default of max-plus-reno)"
         ),
     )
 
@@ -251,8 +248,8 @@ class FairQueue(Table):
         default=None,
         examples=["in service"],
         description=(
-            "whether the first packet of each flow occupies the buffer, the default, or is in "
-            "service and occupies none, which requires max-plus-reno"
+            'whether the first packet of each flow occupies the buffer (the default); "in '
+            'service" requires max-plus-reno'
         ),
     )
 

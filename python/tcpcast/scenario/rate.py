@@ -83,14 +83,12 @@ class TokenBucket(_VaryingRate):
     overhead: Annotated[int, *integer_annotation(0, MAX_OVERHEAD_BYTES)] = Field(
         default=0,
         examples=[14],
-        description="bytes per packet that the bucket counts in addition; HTB and TBF of Linux "
-        "count the Ethernet header, 14",
+        description="bytes that the bucket adds to each packet; HTB and TBF of Linux add 14",
     )
     policer: StrictBool = Field(
         default=False,
         examples=[True],
-        description="if the bucket has too few tokens for a packet, drop the packet instead of "
-        "queueing it",
+        description="drop packets without enough tokens instead of queueing them",
     )
 
     def _find_errors(self) -> Errors:
@@ -254,9 +252,7 @@ class WifiRate(_VaryingRate):
     best-effort frames of 802.11ac with one spatial stream.
     """
 
-    wifi: PositiveRate = Field(
-        examples=["390mbit"], description="rate at which frames are sent, of the modulation"
-    )
+    wifi: PositiveRate = Field(examples=["390mbit"], description="rate of the modulation")
     error: Ratio = Field(
         default=0.0, examples=["10%"], description="share of the frames that must be repeated"
     )

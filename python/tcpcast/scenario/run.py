@@ -144,17 +144,17 @@ class Run(Table):
     transfers: Annotated[int, *integer_annotation(1, MAX_TRANSFERS)] | None = Field(
         default=None,
         examples=[200000],
-        description="number of transfers that each replication completes after the warm-up",
+        description="transfers per replication, after the warm-up",
     )
     duration: RunTime | None = Field(
         default=None,
         examples=["300s"],
-        description="simulated time per replication, including the warm-up",
+        description="simulated time per replication, with the warm-up",
     )
     warmup: WarmUp = Field(
         default="mser-5",
         examples=["20s"],
-        description=("end of the warm-up; with mser-5, the end is detected from the queue"),
+        description=("end of the warm-up; mser-5 detects it from the queue"),
     )
     replications: Annotated[int, *integer_annotation(1, 100_000)] = Field(
         default=1, examples=[4], description=("independent runs; with 1, intervals use batch means")
@@ -164,8 +164,8 @@ class Run(Table):
         default=None,
         examples=["10%"],
         description=(
-            "each replication multiplies its propagation delays by a random factor between 1 - "
-            "rtt_spread and 1 + rtt_spread, so that the result does not depend on one exact RTT"
+            "each replication multiplies its propagation delays by a random factor of 1 - "
+            "rtt_spread to 1 + rtt_spread; avoids results that depend on one exact RTT"
         ),
     )
     precision: Precision = Field(
@@ -185,8 +185,7 @@ class Run(Table):
     report_at: ReportTimes | None = Field(
         default=None,
         examples=[["100ms", "1s"]],
-        description="times after the start of each bulk flow; table `delivered` has the bytes "
-        "received by then",
+        description="times after the start of each bulk flow for the table `delivered`",
     )
 
     @property

@@ -113,7 +113,7 @@ class Sweep(Table):
         "1, ...",
     )
     feed: Annotated[Literal["scenario", "measured"], Choice("feed")] = Field(
-        default="scenario", description="inputs of formulas, as --feed of `tcpcast run`"
+        default="scenario", description="inputs of formulas, as `tcpcast run --feed`"
     )
     zip: Annotated[
         list[list[str]],
@@ -124,18 +124,18 @@ class Sweep(Table):
     ] = Field(
         default=[],
         examples=[["network.rtt", "network.bottleneck.rate"]],
-        description="keys whose lists are varied together, value by value",
+        description="keys whose lists vary together, value by value",
     )
     file: str | None = Field(
         default=None,
         examples=["day.csv"],
-        description="CSV file with one combination of values per row: its columns are keys, which "
-        "vary together; the column `name` labels the rows",
+        description="CSV file with one combination of values per row; columns are keys, and "
+        "`name` labels the rows",
     )
     latin: Annotated[int, *integer_annotation(2, MAX_LATIN_CELLS)] | None = Field(
         default=None,
         examples=[50],
-        description="number of points of a Latin hypercube, instead of all combinations",
+        description="points of a Latin hypercube, instead of all combinations",
     )
 
     @property

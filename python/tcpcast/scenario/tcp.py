@@ -161,7 +161,7 @@ class SocketBuffers(Table):
     )
     receive: Bytes = Field(
         examples=["32MiB"],
-        description="third value of tcp_rmem: memory of which Linux 6.18 advertises five eighths",
+        description="third value of tcp_rmem; Linux 6.18 advertises five eighths",
     )
 
     def _find_errors(self) -> Errors:
@@ -279,15 +279,15 @@ class Tcp(Table):
     idle_restart: IdleRestart = Field(
         examples=["10s"],
         description=(
-            'when a persistent connection restarts slow start: "never"; "rto": one RTO after the '
-            'last sent packet (RFC 5681, 4.1); or a time after the last ack, such as "10s". '
-            "With a time, the restart also resets ssthresh"
+            "when a persistent connection restarts slow start: never, one RTO after the last "
+            "sent packet (RFC 5681, 4.1), or a time after the last ack, which also resets "
+            "ssthresh"
         ),
     )
     host_noise: HostDelay = Field(
         examples=["0.1ms"],
-        description="mean of the random delay by scheduling, interrupts and timers of the host, "
-        "which is exponentially distributed",
+        description="mean of the exponential random delay by scheduling, interrupts and timers "
+        "of the host",
     )
     kernel: (
         Annotated[
@@ -300,7 +300,7 @@ class Tcp(Table):
     ) = Field(
         default=None,
         examples=["6.12"],
-        description="mainline release of Linux whose rules the stack has",
+        description="release of Linux whose rules the stack has",
     )
     timestamps: StrictBool | None = Field(
         default=None,
@@ -317,75 +317,72 @@ class Tcp(Table):
         default=None,
         examples=["tls13"],
         description=(
-            "packets exchanged before the data: none; the TCP handshake; or the TCP handshake and "
-            "a full TLS 1.3 or 1.2 handshake with certificates, or TLS 1.3 that resumes a session, "
-            "also with the request in its first message (0-RTT). QUIC has TLS 1.3 only, without "
-            "the TCP handshake"
+            "handshake before the data: none, TCP, or TCP and TLS 1.3 or 1.2; TLS 1.3 may resume "
+            "a session, also with the request in its first message (0-RTT). QUIC uses TLS 1.3 "
+            "without TCP"
         ),
     )
     certificate: Bytes | None = Field(
         default=None,
         examples=["4kB"],
-        description="size of the certificates of the server in a full TLS handshake; default: 3 kB",
+        description="size of the certificates in a full TLS handshake; default: 3 kB",
     )
     fast_open: StrictBool | None = Field(
         default=None,
         examples=[True],
-        description="TCP Fast Open (RFC 7413) by a client with a cookie: its request, or its first "
-        "message of TLS, travels with the SYN, and the server answers at once",
+        description="TCP Fast Open (RFC 7413) with a cookie: the request, or first TLS message, "
+        "travels with the SYN",
     )
     congestion_control: (
         Annotated[Literal["cubic", "reno", "bbr", "bbr3"], Choice("congestion control")] | None
     ) = Field(
         default=None,
         examples=["bbr"],
-        description="congestion control of a QUIC stack, the same as that of TCP",
+        description="congestion control of a QUIC stack",
     )
     ack_packets: Annotated[int, *integer_annotation(1, MAX_ACK_PACKETS)] | None = Field(
         default=None,
         examples=[10],
-        description="number of ack-eliciting packets of a QUIC stack per ack; fewer are "
-        "acknowledged after ack_timeout",
+        description="ack-eliciting packets of a QUIC stack per ack; fewer are acknowledged after "
+        "ack_timeout",
     )
     ecn: EcnUse | None = Field(
         default=None,
         examples=["accurate"],
-        description="ECN: queues with AQM mark packets instead of dropping them. true: the "
-        "receiver echoes marks (RFC 3168); accurate: it counts them (RFC 9768). bbr3 responds to "
-        "marks on paths of at most 5 ms",
+        description="AQM marks packets instead of dropping them; the receiver echoes marks "
+        "(true, RFC 3168) or counts them (accurate, RFC 9768). bbr3 responds to marks on paths "
+        "of at most 5 ms",
     )
     pacing: Pacing | None = Field(
         default=None,
         examples=["fq"],
-        description="what paces packets: internal, TCP itself for BBR and TFRC only; fq, the queue "
-        "discipline of the sending host, for all stacks, at a rate that counts data, and with "
-        "tcp.kernel = 4.14 Ethernet frames; a rate, TCP itself for all stacks and at most at "
-        "this rate (SO_MAX_PACING_RATE); off, nothing",
+        description="what paces packets: TCP itself for BBR and TFRC only (internal), the queue "
+        "discipline of the host (fq), TCP itself with this maximum rate (SO_MAX_PACING_RATE), "
+        "or nothing (off)",
     )
     socket_buffers: _SocketBuffersRule | None = Field(
         default=None,
         examples=["linux-6.18"],
-        description="maximum memory of the buffers of a socket, which grow with the rate: that of "
-        "tcp.kernel or of a version of Linux, a table { send, receive }, or unlimited",
+        description="maximum of the socket buffers, which grow with the rate: that of "
+        "tcp.kernel, of a version of Linux, or a table { send, receive }",
     )
     nodelay: StrictBool | None = Field(
         default=None,
         examples=[True],
-        description="send small packets at once (TCP_NODELAY) instead of while no other small "
-        "packet is unacknowledged (Nagle's algorithm)",
+        description="send small packets at once (TCP_NODELAY), without Nagle's algorithm",
     )
     notsent_lowat: LowWater | None = Field(
         default=None,
         examples=["128KB"],
-        description="TCP_NOTSENT_LOWAT: a writing application waits while this many bytes are not "
-        "sent; or unlimited",
+        description="a writing application waits while this many bytes are not sent "
+        "(TCP_NOTSENT_LOWAT)",
     )
     tso: Annotated[Literal["off", "auto"], Choice("setting of segmentation offload")] | None = (
         Field(
             default=None,
             examples=["auto"],
-            description="segmentation offload: off; or auto, packets that Linux sends together, "
-            "up to 64 KB, are one unit for every queue, shaper, policer and loss of the path",
+            description="segmentation offload: packets that Linux sends together, up to 64 KB, "
+            "are one unit for queues, shapers, policers and losses",
         )
     )
     gro: StrictBool | None = Field(
@@ -401,12 +398,12 @@ class Tcp(Table):
     ecn_fallback: StrictBool | None = Field(
         default=None,
         examples=[True],
-        description="`prague` detects queues with classic ECN by the delay and its variation, and "
-        "then reduces its window like Reno (prague_ecn_fallback)",
+        description="on queues with classic ECN, which it detects by the delay, `prague` reduces "
+        "its window like Reno",
     )
     rules: TcpRules = Field(
         examples=[{"timer_restart": "send"}],
-        description="table `[tcp.rules]`: details of TCP for the experiments of papers",
+        description="details of TCP for the experiments of papers",
     )
 
     @model_validator(mode="before")

@@ -39,8 +39,7 @@ class MaxPlusRules(Table):
         default="after-halving",
         examples=["every-ack"],
         description=(
-            "acks that increase the window: only acks of packets sent after the last "
-            "halving, or all acks"
+            "acks that increase the window: of packets sent after the last halving, or all"
         ),
     )
     whole_halves: StrictBool = Field(
@@ -76,39 +75,35 @@ class TcpRules(Table):
     ] = Field(
         default="newreno",
         examples=["reno"],
-        description=(
-            "recovery from losses, as in rfc-reno, rfc-newreno, rfc-newreno-patient or tahoe"
-        ),
+        description=("recovery from losses, as in the stack of this name"),
     )
     slow_start_at_ssthresh: StrictBool = Field(
         default=False,
         examples=[True],
-        description="use slow start at cwnd = ssthresh, where RFC 5681 also allows congestion "
-        "avoidance",
+        description="use slow start at cwnd = ssthresh, where RFC 5681 allows both",
     )
     window_unit: Annotated[Literal["packets", "bytes"], Choice("unit")] = Field(
         default="packets",
         examples=["bytes"],
         description=(
-            "unit of cwnd and ssthresh. With packets, cwnd grows by one packet per window of acks, "
-            "and half a window is rounded down. With bytes, cwnd grows by 1/cwnd per ack (RFC "
-            "5681, equation 3)"
+            "unit of cwnd and ssthresh. With packets, cwnd grows by one packet per window of "
+            "acks, and half a window is rounded down; with bytes, by 1/cwnd per ack (RFC 5681, "
+            "equation 3)"
         ),
     )
     timer_restart: Annotated[Literal["ack", "send"], Choice("rule")] = Field(
         default="ack",
         examples=["send"],
         description=(
-            "event that restarts the RTO timer outside recovery: an ack of new data (RFC 6298, "
-            "5.3), or sending (TCP-Engset report, 3.1)"
+            "what restarts the RTO timer outside recovery: an ack of new data (RFC 6298, 5.3), "
+            "or sending (TCP-Engset report, 3.1)"
         ),
     )
     backoff_until: Annotated[Literal["sample", "ack"], Choice("rule")] = Field(
         default="sample",
         examples=["ack"],
         description=(
-            "event that ends the backoff of the RTO: a new RTT sample (RFC 6298), or any ack of "
-            "new data (as in a TCP with timestamps)"
+            "what ends the backoff of the RTO: a new RTT sample (RFC 6298), or any ack of new data"
         ),
     )
     last_packets_threshold: LastPacketsThreshold = Field(
@@ -126,22 +121,19 @@ class TcpRules(Table):
         default="each",
         examples=["second"],
         description=(
-            "with limited_transmit: one new packet on each of the first two duplicate acks "
-            "(RFC 3042), or two new packets on the second duplicate ack"
+            "limited transmit sends a packet on each of the first two duplicate acks (RFC 3042), "
+            "or two on the second one"
         ),
     )
     max_burst: MaxBurst = Field(
         default="unlimited",
         examples=[2],
-        description=(
-            "maximum number of packets in a burst; a retransmission in recovery does not count. "
-            "The TCP-Engset report (5.4.3) tried 2"
-        ),
+        description=("maximum burst in packets, without retransmissions in recovery"),
     )
     max_plus: MaxPlusRules | None = Field(
         default=None,
         examples=[{"growth": "every-ack", "timeout": False}],
-        description="table `[tcp.rules.max_plus]`: rules of max-plus-reno",
+        description="rules of max-plus-reno",
     )
 
     def changed_keys(self) -> list[str]:

@@ -197,11 +197,9 @@ class Reading(Table):
     size: Bytes = Field(
         default=65_536,
         examples=["64KiB"],
-        description="largest number of bytes of a read; default: 64KiB",
+        description="maximum bytes of a read; default: 64KiB",
     )
-    pause: TimeDistribution = Field(
-        examples=["20ms"], description="time between two reads: one time or a distribution"
-    )
+    pause: TimeDistribution = Field(examples=["20ms"], description="time between two reads")
 
     def _find_errors(self) -> Errors:
         if self.size == 0:
@@ -211,18 +209,15 @@ class Reading(Table):
 class Writing(Table):
     """An application that writes blocks to its socket, with gaps between them."""
 
-    size: BytesDistribution = Field(
-        examples=["100KB"], description="bytes of a block: a size or a distribution"
-    )
+    size: BytesDistribution = Field(examples=["100KB"], description="bytes of a block")
     gap: TimeDistribution = Field(
         examples=["50ms"],
-        description="time from the write of a whole block to the next write: one time or a "
-        "distribution",
+        description="time from the write of a whole block to the next write",
     )
     after: Duration = Field(
         default=0.0,
         examples=["3s"],
-        description="time of the run until which the application always has data; default: 0s",
+        description="the application always has data until this time of the run; default: 0s",
     )
 
     def _find_errors(self) -> Errors:
@@ -281,8 +276,7 @@ class OnOff(Table):
         default="new",
         examples=["persistent"],
         description=(
-            "one connection per file, or one per source, which keeps its window during OFF times "
-            "(see tcp.idle_restart)"
+            "one connection per file, or one per source, which keeps its window during OFF times"
         ),
     )
     correlation: Annotated[float, *number_annotation("correlation", -1, 1, example=-0.3)] = Field(
@@ -296,7 +290,7 @@ class OnOff(Table):
     ] = Field(
         default="silent",
         examples=["equilibrium"],
-        description="initial state of a source: the start of an OFF time, or equilibrium",
+        description="whether a source starts with an OFF time or near equilibrium",
     )
     reads: ReadingRule | None = _READS_FIELD
 
@@ -365,7 +359,7 @@ class Bulk(Table):
         alias="start",
         examples=[{"distribution": "uniform", "low": "0s", "high": "1s"}],
         description="start times: one time, a distribution, a list, uniform within one RTT, or "
-        "iperf3: as iperf3 -P, which connects one flow after another and then starts all",
+        "as iperf3 -P, which connects the flows one after another and then starts all",
     )
     reads: ReadingRule | None = _READS_FIELD
     writes: Writing | None = Field(
@@ -577,25 +571,23 @@ class Requests(_Flows):
     request: BytesDistribution = Field(
         default_factory=lambda: Constant[Bytes].model_construct(distribution="constant", value=200),
         examples=["200B"],
-        description="payload of a request: a size or a distribution; default: 200B",
+        description="payload of a request; default: 200B",
     )
-    answer: BytesDistribution = Field(
-        examples=["20KB"], description="payload of an answer: a size or a distribution"
-    )
+    answer: BytesDistribution = Field(examples=["20KB"], description="payload of an answer")
     server_time: TimeDistribution = Field(
         default_factory=_zero_time,
         examples=["10ms"],
-        description="time from the request to its answer at the server; default: 0s",
+        description="time of the server for an answer; default: 0s",
     )
     pause: TimeDistribution = Field(
         default_factory=_zero_time,
         examples=[{"distribution": "exponential", "mean": "1s"}],
-        description="time from the answer to the next request of the client; default: 0s",
+        description="time from the answer to the next request; default: 0s",
     )
     fan_in: Annotated[int, *integer_annotation(1, 100_000)] = Field(
         default=1,
         examples=[32],
-        description="requests that a client sends at once, each on a flow of its own; `flows` is a "
+        description="simultaneous requests of a client, each on its own flow; `flows` is a "
         "multiple",
     )
 
@@ -604,16 +596,12 @@ class Messages(_Flows):
     """Messages of one packet without TCP, such as those of a game or a call."""
 
     kind: Literal["messages"]
-    size: BytesDistribution = Field(
-        examples=["200B"], description="bytes of a message on the link: a size or a distribution"
-    )
-    interval: TimeDistribution = Field(
-        examples=["20ms"], description="time between messages: one time or a distribution"
-    )
+    size: BytesDistribution = Field(examples=["200B"], description="bytes of a message on the link")
+    interval: TimeDistribution = Field(examples=["20ms"], description="time between messages")
     ecn: Annotated[Literal["ect0", "ect1"], Choice("codepoint")] | None = Field(
         default=None,
         examples=["ect1"],
-        description="ECN codepoint of the packets, which do not respond to marks; default: not "
+        description="ECN codepoint of the packets; the sender ignores marks; default: not "
         "ECN-capable",
     )
 
@@ -628,7 +616,7 @@ class Ping(_Flows):
             distribution="constant", value=0.2
         ),
         examples=["200ms"],
-        description="time between probes: one time or a distribution; default: 200ms",
+        description="time between probes; default: 200ms",
     )
 
 
@@ -649,8 +637,8 @@ class Stream(_Flows):
     control: Annotated[Literal["buffer", "throughput"], Choice("control")] | None = Field(
         default=None,
         examples=["throughput"],
-        description="how the player chooses from `ladder`: by its buffer (BBA-0), or by the "
-        "throughput of the last five segments (RB); default: buffer",
+        description="how the player chooses from `ladder`: by its buffer or by the throughput; "
+        "default: buffer",
     )
     segment: PositiveDuration = Field(
         default=2.0, examples=["2s"], description="playing time of a segment"
@@ -712,44 +700,41 @@ class Pages(Table):
     )
     objects: PageRule = Field(
         examples=["median"],
-        description="objects of the page: the name of a packaged profile, of a HAR or CSV file, or "
-        "a list of tables",
+        description="name of a packaged page, of a HAR or CSV file, or a list of objects",
     )
     http: Annotated[
         Literal["1.1", "2", "3"], Choice("version of HTTP"), BeforeValidator(_read_http_version)
     ] = Field(
         default="2",
         examples=["1.1"],
-        description="version of HTTP: 1.1 has six connections per host with one request at a time, "
-        "2 has one connection per host, and 3 has one QUIC connection per host; default: 2",
+        description="version of HTTP: six connections per host with one request at a time (1.1), "
+        "one TCP connection per host (2), or one QUIC connection per host (3); default: 2",
     )
     order: Annotated[Literal["priority", "in-turn"], Choice("order of answers")] = Field(
         default="priority",
         examples=["in-turn"],
-        description="how a server shares a connection of HTTP/2 or 3: the most urgent answer "
-        "first, or frames of 16 KiB of all answers in turn",
+        description="how a server shares a connection of HTTP/2 or 3: most urgent answer first, "
+        "or frames of 16 KiB of all answers in turn",
     )
     connection: Annotated[Literal["new", "persistent"], Choice("kind of connection")] = Field(
         default="new",
         examples=["persistent"],
-        description="whether each load opens new connections, or uses those of earlier loads",
+        description="whether loads open new connections or use those of earlier loads",
     )
     record: Bytes = Field(
         default=MAX_RECORD_BYTES,
         examples=["1400B"],
-        description="size of the records of TLS over TCP: the browser reads a record when it is "
-        "complete; at most, and by default, 16384B",
+        description="size of TLS records over TCP, at most 16384B",
     )
     host_rtt: dict[str, PositiveDuration] = Field(
         default={},
         examples=[{"cdn": "10ms"}],
-        description="round-trip times to hosts of the page; default: that of the class",
+        description="RTT to each host of the page; default: that of the class",
     )
     server_time: TimeDistribution = Field(
         default_factory=_zero_time,
         examples=["20ms"],
-        description="time of the server for each answer, in addition to that of the object; "
-        "default: 0s",
+        description="time of the server for each answer, added to that of the object; default: 0s",
     )
     pause: TimeDistribution = Field(
         default_factory=lambda: Constant[Duration].model_construct(

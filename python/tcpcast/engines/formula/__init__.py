@@ -15,8 +15,9 @@ _PACKAGE = "tcpcast.engines.formula"
 _PATH_MODULE = f"{_PACKAGE}.path_formulas"
 _PARALLEL_MODULE = f"{_PACKAGE}.parallel"
 _LOCAL_LOOP_MODULE = f"{_PACKAGE}.local_loop"
-_NEEDS_TRANSFERS = "one class of isolated transfers of given sizes"
-_NEEDS_USERS = "one class of on/off sources; by default with stack max-plus-reno"
+_NEEDS_TRANSFERS = "one class of isolated transfers, with a specified or measured loss"
+_NEEDS_USERS = "one class of on/off sources; by default only with max-plus-reno"
+_NEEDS_RATE = "{} on a link with a rate, with Reno or NewReno and without random loss"
 _NEEDS_BULK = "one class of bulk flows with a specified or measured loss"
 
 FORMULAS: dict[str, Formula] = {
@@ -24,8 +25,7 @@ FORMULAS: dict[str, Formula] = {
         f"{_PACKAGE}.engset",
         "engset",
         "revised TCP-Engset model: closed form for on/off sources that share a link",
-        "on/off sources in one or more classes; a bottleneck with a rate; Reno or NewReno; no "
-        "random loss",
+        _NEEDS_RATE.format("on/off sources"),
         family=USERS_FAMILY,
         trust="rates if the mean file sizes of the classes differ by at most a factor of 3; "
         "queue and RTT if the mean queue is below the buffer; loss if, in addition, it is at most "
@@ -36,8 +36,9 @@ FORMULAS: dict[str, Formula] = {
     "engset-sizes": Formula(
         f"{_PACKAGE}.file_sizes",
         "engset_sizes",
-        "TCP-Engset with the distribution of file sizes, the buffer and retransmissions",
-        "one class of on/off sources; a bottleneck with a rate; Reno or NewReno; no random loss",
+        "TCP-Engset for one class, with the distribution of file sizes, the buffer and "
+        "retransmissions",
+        _NEEDS_RATE.format("on/off sources"),
         family=USERS_FAMILY,
         source="TCP-Engset, revisited: section 4.3; reflected Brownian motion",
         runs_by_default=False,
@@ -87,8 +88,9 @@ FORMULAS: dict[str, Formula] = {
     "cubic-response": Formula(
         _PATH_MODULE,
         "cubic_response_function",
-        "CUBIC's response function with its Reno-friendly region, limited to the receiver window",
-        f"{_NEEDS_BULK}; predicts CUBIC even if the scenario has another stack",
+        "CUBIC's response function with its Reno-friendly region, limited to the receiver window; "
+        "it predicts CUBIC, whichever stack the scenario names",
+        _NEEDS_BULK,
         family=PATH_FAMILY,
         source="RFC 9438, sections 4.3 and 5",
         accepts_measured=True,
@@ -98,9 +100,9 @@ FORMULAS: dict[str, Formula] = {
     "bbr-bound": Formula(
         f"{_PACKAGE}.bbr",
         "bbr",
-        "upper bound for BBR version 1: link rate times the share of packets that are delivered",
-        "one class of bulk flows, a link with a rate; predicts BBR even if the scenario has "
-        "another stack",
+        "upper bound for BBR version 1, whichever stack the scenario names: link rate times the "
+        "share of delivered packets",
+        "one class of bulk flows, a link with a rate",
         family=PATH_FAMILY,
         source="Cardwell et al. 2017; Hock et al. 2017",
         stack="bbr",
@@ -131,7 +133,7 @@ FORMULAS: dict[str, Formula] = {
         f"{_PACKAGE}.cardwell",
         "cardwell",
         "latency of transfers: slow start, one recovery, and the remaining data at PFTK's rate",
-        f"{_NEEDS_TRANSFERS}; a loss, specified or measured",
+        _NEEDS_TRANSFERS,
         family=TRANSFERS_FAMILY,
         source="Cardwell, Savage, Anderson 2000: eq. 25 without eq. 4",
         accepts_measured=True,
@@ -141,8 +143,7 @@ FORMULAS: dict[str, Formula] = {
         f"{_PACKAGE}.file_sizes",
         "erlang",
         "TCP-Erlang: processor sharing of transfers that arrive at random, with a limit per flow",
-        "one class of transfers with arrivals; a bottleneck with a rate; Reno or NewReno; no "
-        "random loss",
+        _NEEDS_RATE.format("one class of transfers with arrivals"),
         family=TRANSFERS_FAMILY,
         trust="sizes that vary at most like exponential ones, up to a load of 90 %; error within "
         "15 %",
@@ -153,8 +154,9 @@ FORMULAS: dict[str, Formula] = {
     "short": Formula(
         f"{_PACKAGE}.short_transfers",
         "short",
-        "latency of short transfers for each number of losses, and the mean latency",
-        f"{_NEEDS_TRANSFERS}; a loss of at most 50 %, and 30 losses per transfer on average",
+        "latency of short transfers for each number of losses, and the mean latency; for a loss of "
+        "at most 50 %, and 30 losses per transfer on average",
+        _NEEDS_TRANSFERS,
         family=TRANSFERS_FAMILY,
         source="Ayesta, Avrachenkov: eq. 1 and the recursion of section 2",
         accepts_measured=True,
@@ -164,9 +166,9 @@ FORMULAS: dict[str, Formula] = {
     "restart-sqrt": Formula(
         _LOCAL_LOOP_MODULE,
         "restart_sqrt",
-        "square-root law for users; p is the number of losses and timeouts, or of restarts after "
-        "idle times if that is larger, per packet sent",
-        f"{_NEEDS_USERS}; losses, or restarts after idle times",
+        "square-root law for users with losses or restarts after idle times; p is the number of "
+        "losses and timeouts, or of restarts if that is larger, per packet sent",
+        _NEEDS_USERS,
         family=USERS_FAMILY,
         trust="if losses are rare; each answer warns about its limits",
         source="Baccelli, Hong, Liu 2001: eq. 1",
@@ -177,8 +179,8 @@ FORMULAS: dict[str, Formula] = {
     "fair-share": Formula(
         _LOCAL_LOOP_MODULE,
         "fair_share",
-        "equal shares of a full link between users with think times",
-        f"{_NEEDS_USERS}; more sources than fill the link",
+        "equal shares of a link that users with think times fill",
+        _NEEDS_USERS,
         family=USERS_FAMILY,
         trust="if the link is full and shared equally",
         source="Baccelli, Hong, Liu 2001: eq. 2",
@@ -189,10 +191,10 @@ FORMULAS: dict[str, Formula] = {
     "overload-bound": Formula(
         _LOCAL_LOOP_MODULE,
         "overload_bound",
-        "upper bound for the users of an overloaded link",
-        f"{_NEEDS_USERS}; more sources than fill the link",
+        "upper bound for the rate of a user of a full link",
+        _NEEDS_USERS,
         family=USERS_FAMILY,
-        trust="only as an upper bound for an overloaded link",
+        trust="only as an upper bound",
         source="Baccelli, Hong, Liu 2001: eq. 3",
         accepts_measured=True,
         stack="max-plus-reno",
