@@ -65,4 +65,4 @@ def test_tunnels_are_decapsulated_with_a_warning() -> None:
     result = tcpcast.trace(RAW + record(1.0, outer, 1000))
     assert result.connections["src"].tolist() == ["10.0.0.1:5001"]
     assert result.connections["bytes"].tolist() == [1000]
-    assert "1 segment inside tunnels (VXLAN): the inner addresses are used" in result.warnings
+    assert "1 segment inside tunnels (VXLAN); tcpcast used the inner addresses" in result.warnings

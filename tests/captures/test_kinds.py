@@ -86,7 +86,7 @@ def test_old_connection_leads_if_it_cost_more_than_the_requests(
         now = connection.request(now + 10, server_ms=server_ms)
     capture = traced(written)
     assert capture_subject(capture).kind == kind
-    cost = "old connection between the same ports (TIME_WAIT, or half-open); this cost 1.00 s"
+    cost = "opened 1.00 s late, because an old connection between the same ports still existed"
     assert (cost in capture.verdict()) == (kind == "old_connection")
 
 
@@ -244,7 +244,7 @@ def test_a_chat_is_no_slow_server() -> None:
     capture = traced(written)
     assert capture.services["cause"].tolist() == ["chat"]
     assert capture.verdict().startswith(
-        "Both ends of 10.0.0.2:80 send when they have data, as in a chat: the client 3 times and "
-        "the server 4 times without data from the other end"
+        "Both ends of 10.0.0.2:80 send without waiting for the other end, as in a chat: the client "
+        "3 times, and the server 4 times; the time between"
     )
     assert "processing time" not in capture.verdict()

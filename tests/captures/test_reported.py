@@ -46,7 +46,7 @@ CASES = (
             (failed(capture, "failure", "by", "lost_bytes"), capture.rest["reset_without_loss"]),
             ([("reset", "server", 2800)], 0),
         ),
-        ("before it had received all data", "2,800 B of the client were never acknowledged"),
+        ("before it had received all data", "2,800 B from the client were never acknowledged"),
         ("without loss",),
     ),
     Case(
@@ -61,9 +61,9 @@ CASES = (
             ([("old_connection", 1.0)], 2, [64256, 65160], {True}),
         ),
         (
-            "opened late, because the first SYN met an old connection",
+            "late, because an old connection between the same ports still existed",
             "TIME_WAIT",
-            "this cost 1.00 s; use other source ports",
+            "half-open); use other source ports",
         ),
         ("failed", "port scanner", "raise the receiver window"),
     ),

@@ -64,9 +64,12 @@ def test_printed_scenario_gives_the_same_run(capsys: Capture) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--uses", "cal"), '--uses: "cal" is not a use (did you mean "call"?); use download'),
+        (
+            ("--uses", "cal"),
+            '--uses: "cal" is not an activity (did you mean "call"?); use download',
+        ),
         (("--uses", "call=0"), '--uses: "call=0": use a number from 1 to 1000, as in call=2'),
-        (("--uses", ","), "--uses: names no use; use call,upload"),
+        (("--uses", ","), "--uses: contains no activity; use call,upload, for example"),
         (("--queue", ","), "--queue: names no queue; use droptail,fq_codel"),
         (("--queue", "droptail,foo"), '--queue: "foo" is not a queue discipline'),
         (("--down", "unlimited"), "--down: a line has a rate; use 20mbit, for example"),

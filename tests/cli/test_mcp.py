@@ -240,7 +240,7 @@ def test_set_accepts_a_table_as_well_as_texts(
 
 def test_messages_name_arguments_and_arguments_are_checked(session: Session) -> None:
     share = session.error("plan", question="users", scenario="web-10mbit", share="95%")
-    assert share == "share: not one target; use rate, or share and above, or time"
+    assert share == "share: exactly one target is required; use rate, or share and above, or time"
     assert session.error("predict", rtt="5", loss="1%") == 'rtt: "5" has no unit; use "5ms"'
     document = session.document("predict", rtt="60ms", loss="5%", rate="2mbit", rwnd="4KB")
     warnings = document["answers"][0]["warnings"]

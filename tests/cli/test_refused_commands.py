@@ -61,9 +61,9 @@ predict --rtt 100ms --loss 1% --set network.rt=1s | network.rt
 # plan
 plan users web-10mbit --rate 10mbps | --rate | 10mbit
 plan users web-10mbit | missing target | --rate 200kbit | --share 95% --above
-plan users web-10mbit --share 95% | --share: not one target | --above
+plan users web-10mbit --share 95% | --share: exactly one target | --above
 plan users web-10mbit --rate 1mbit --share 95% |
-    --rate and --share: not one target; use --rate, or --share and --above, or --time
+    --rate and --share: exactly one target is required; use --rate, or --share and --above, or
 plan users web-10mbit --share 95 --above 1mbit | --share | 95%
 plan users web-10mbit --share 95% --above 1mbit --engine engset | engset has no goodput_bps
 plan users lossy-path --rate 1mbit | on-off

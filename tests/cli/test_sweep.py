@@ -56,7 +56,7 @@ def answers_of(capsys: Capture) -> list[dict[str, Any]]:
 def test_sweep_table_of_file_is_run_and_printed(file: str, capsys: Capture) -> None:
     assert main(["sweep", file]) == 0
     out = capsys.readouterr().out.splitlines()
-    assert out[0] == "No two values of the sweep are to be trusted."
+    assert out[0] == "Fewer than two values of the sweep can be trusted."
     assert out[2].split() == ["rtt", "goodput", "send", "rate"]
     assert out[3].split() == ["ms", "engine", "Mbit/s", "pkt/s"]
     assert [line.split()[:2] for line in out[5:8]] == [

@@ -41,9 +41,9 @@ def test_port_scan_has_bounded_memory_and_summary() -> None:
         f"{FLOWS:,} TCP segments in {FLOWS:,} connections ({FLOWS // 2:,} without data)" in output
     )
     left = FLOWS // 2 - 65_536
-    assert f"… and {left:,} directions with less data. In total, these have {left:,}" in output
+    assert f"… and {left:,} directions with less data. In total, they carry {left:,}" in output
     assert f"{FLOWS * 3 // 2:,} directions without data: {FLOWS // 2:,} packets" in output
-    assert re.search(r"[\d,]+ connections evicted \([\d,]+ of them had one packet\)", output)
+    assert re.search(r"[\d,]+ connections evicted \([\d,]+ of them after one packet\)", output)
     assert "raise --max-connections" in output
 
 
@@ -79,7 +79,7 @@ def test_evicted_connections_are_reported(tmp_path: Path, capsys: Printed) -> No
     out, err = capsys.readouterr()
     (capture,) = json.loads(out)["captures"]
     assert capture["rest"]["evicted"] == capture["rest"]["evicted_single"] == 900
-    assert "900 connections evicted (900 of them had one packet): more than 100" in err
+    assert "900 connections evicted (900 of them after one packet): more than 100" in err
     assert "evicted connection count as a new connection" not in out + err
     assert main(["trace", "--max-connections", "0", str(file)]) == 2
 

@@ -89,12 +89,13 @@ def test_missing_shaper_needs_a_rate_and_takes_the_other_queue(tmp_path: Path) -
     document = flent_document()
     del document["metadata"]["REMOTE_METADATA"]["router"]["EGRESS_INFO"]
     test = read_line_test("flent", write_flent(tmp_path, document))
-    with pytest.raises(OptionError, match=r"no shaper of the upload; .* such as --up 18mbit"):
+    with pytest.raises(OptionError, match=r"no shaper of the upload; .* for example --up 18mbit"):
         make_line_scenario(test, {})
     links = make_line_scenario(test, {"up": "20mbit"}).resolved()["link"]
     assert links["up"]["queue"] == links["down"]["queue"]
     assert links["up"]["rate"]["bucket"] == "20mbit"
-    assert test.notes == ["no queue of the upload is stated: that of the other direction"]
+    note = "the file states no queue of the upload; tcpcast uses that of the other direction"
+    assert test.notes == [note]
 
 
 @pytest.mark.parametrize(
@@ -143,7 +144,7 @@ def test_iperf3_log_needs_the_rate_of_the_line() -> None:
     links = make_line_scenario(test, {"up": "10mbit"}).resolved()["link"]
     assert (links["up"]["buffer"], links["down"]["rate"]) == ("312500B", "1gbit")
     assert test.notes[0] == (
-        "the file states no shaper of the download; its link gets a rate of 1gbit"
+        "the file states no shaper of the download; tcpcast uses a rate of 1gbit"
     )
     without_rtt = read_line_test("iperf3", LOGS / "reverse.json")
     with pytest.raises(OptionError, match="no RTT of the idle line; add it"):

@@ -261,11 +261,11 @@ def test_an_untrusted_row_of_a_sweep_is_named() -> None:
         f"The goodput {ALIKE} (483 Mbit/s), nor does any other metric; the goodput with round-trip "
         "time 40 ms is 311 Mbit/s (not to be trusted)."
     )
-    text = "No two values of the sweep are to be trusted."
+    text = "Fewer than two values of the sweep can be trusted."
     assert verdict_on_sweep(columns_of(rows[2:] + rows[3:])) == text
     sentence = verdict_on_sweep(columns_of(rows[:2] + rows[3:] * 5))
     assert sentence.count("311") == 3
-    assert sentence.endswith("2 more values are not to be trusted.")
+    assert sentence.endswith("2 more values cannot be trusted.")
 
 
 def test_transfers_with_a_handshake_are_judged_by_their_total_time() -> None:

@@ -359,9 +359,9 @@ traffic.size={distribution='exponential',mean='12pkt'} |
 traffic.count=0 | : 0 is too small
 traffic.count=1000000000 | : 1000000000 is too large
 traffic={kind='transfers',size='1pkt',sources=3} |
-    .sources: transfers take no number of sources; use
+    .sources: does not apply to transfers; use
 traffic={kind='transfers',size='1pkt',flows=3} |
-    .flows: transfers take no number of flows; use count
+    .flows: does not apply to transfers; use count
 traffic={kind='transfers',size='1pkt',off={}} | .off: requires kind = "on-off"
 traffic={kind='transfers',size='2MB pareto 1.3',count=3} |
     .size: "2MB pareto 1.3" is not a size; use { distribution = "pareto", mean = "2MB"
@@ -577,10 +577,10 @@ tcp={stack='linux-cubic',socket_buffers={send='1EB',receive='1MiB'}} |
 tcp={stack='rfc-newreno',socket_buffers='linux-6.18'} |
     .socket_buffers: rfc-newreno does not support this key
 tcp={stack='linux-cubic',ecn='acurate'} |
-    .ecn: "acurate" is not a use of ECN; use true, false or "accurate"
-tcp={stack='linux-cubic',ecn=1} | .ecn: 1 is not a use of ECN; use true, false or "accurate"
+    .ecn: "acurate" is not a mode of ECN; use true, false or "accurate"
+tcp={stack='linux-cubic',ecn=1} | .ecn: 1 is not a mode of ECN; use true, false or "accurate"
 tcp={stack='linux-cubic',ecn=['accurate']} |
-    .ecn: ['accurate'] is not a use of ECN; use true, false or "accurate"
+    .ecn: ['accurate'] is not a mode of ECN; use true, false or "accurate"
 tcp={stack='quic',min_rto='1s'} | .min_rto: quic is a stack of QUIC, which does not have this rule
 tcp={stack='quic',tso='auto'} |
     .tso: quic is a stack of QUIC, which does not have this rule; remove this key

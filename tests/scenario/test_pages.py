@@ -325,7 +325,7 @@ def test_large_har_files_are_refused(tmp_path: Path) -> None:
         (
             [{"name": "a", "size": "1kB"}]
             + [{"name": n, "size": "1kB", "parent": p} for n, p in ("bc", "cb")],
-            "objects find each other in a cycle: ",
+            "the parents of objects form a cycle: ",
         ),
         ([{"name": str(n), "size": "1kB"} for n in range(2_001)], "more than 2,000 objects"),
         (

@@ -181,7 +181,7 @@ def test_an_rtt_per_replication_needs_more_replications_not_longer_runs() -> Non
     (answer,) = run_engines(scenario, ["packet"])
     reason = answer.metrics["rtt_mean_s"].interval_warning
     assert reason is not None
-    assert reason.startswith("too few replications: each has another RTT (run.rtt_spread)")
+    assert reason.startswith("too few replications: each uses a different RTT (run.rtt_spread)")
     assert "run.replications = 16" in reason
     spread = scenario.with_changes({"run.replications": 16})
     (answer,) = run_engines(spread, ["packet"])
@@ -203,7 +203,7 @@ def test_verdict_names_the_direction() -> None:
     ("arguments", "message"),
     [
         ({"metric": "nothing"}, "there is no metric nothing; use page_time_p95_s, for example"),
-        ({"metric": "stall_ratio"}, "the scenarios do not both have stall_ratio; use one of "),
+        ({"metric": "stall_ratio"}, "only metrics of both scenarios can be compared; use one of "),
         ({"replications": 2}, "2 pairs give no interval; use at least 3"),
     ],
 )

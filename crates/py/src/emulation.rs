@@ -47,5 +47,5 @@ pub(crate) fn run_traffic(
 
 #[cfg(not(target_os = "linux"))]
 fn raise_link_needs_linux(_: Python<'_>, _: &Bound<'_, PyAny>, _: i32, _: i32) -> PyResult<i32> {
-    Err(pyo3::exceptions::PyOSError::new_err("a link needs Linux"))
+    Err(pyo3::exceptions::PyOSError::new_err("an emulated link requires Linux"))
 }

@@ -265,9 +265,9 @@ def capture_warnings(connections: Table, found: dict[str, Any]) -> list[str]:
         add(
             int(np.isfinite(error_s).sum()),
             "direction",
-            "with an unsteady clock: delays between the clocks of the sender and the capture are "
-            f"wrong by up to {format_time(float(np.nanmax(error_s)))} on average, so echoed "
-            "timestamps replace them. The host of the capture or the sender may have been paused",
+            "with an unsteady clock: the delays between sender and capture have a mean error of "
+            f"up to {format_time(float(np.nanmax(error_s)))}, so tcpcast uses echoed "
+            "timestamps instead. The host of the capture or the sender may have been paused",
         )
     add(
         int(connections["rtt_withheld"].sum()),
@@ -279,7 +279,7 @@ def capture_warnings(connections: Table, found: dict[str, Any]) -> list[str]:
         int(connections["rtt_too_short"].sum()),
         "direction",
         "with round-trip times below 10 µs: such times arise within a host or from inexact "
-        "timestamps. They are unknown (null), as are values derived from them",
+        "timestamps. tcpcast reports them, and values derived from them, as unknown (null)",
     )
     lines += _eviction_warnings(found["rest"], found["max_connections"])
     add(found["without_trail"], "direction", "without a time-sequence plot: too many points")
@@ -302,7 +302,7 @@ def _eviction_warnings(rest: dict[str, int], max_connections: int) -> list[str]:
     if evicted:
         later = ". Later packets of an evicted connection count as a new connection"
         later = later if evicted > single else ""  # a scan rarely sends a second packet
-        after_one_packet = f" ({single:,} of them had one packet)" if single else ""
+        after_one_packet = f" ({single:,} of them after one packet)" if single else ""
         lines.append(
             f"{count_text(evicted, 'connection')} evicted{after_one_packet}: "
             f"more than {max_connections:,} connections were active at the same time{later}; raise "

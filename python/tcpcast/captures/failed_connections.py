@@ -212,7 +212,7 @@ def _silent(row: Row, _: Table) -> Failure:
     failed = "The path or the host failed, or a firewall dropped the state of the connection"
     check = "check the path, the host and the firewall"
     if row["stage"] == "idle":
-        probed = f"{tries:,} keepalive probes of the {other}"
+        probed = f"{tries:,} keepalive probes from the {other}"
         return Failure(f"for {waited}, the {by} did not respond to {probed}", failed, check)
     silence = format_time(float(row["silence_s"]))
     phrase = STAGE_PHRASES[str(row["stage"])]
@@ -221,8 +221,9 @@ def _silent(row: Row, _: Table) -> Failure:
     if has_shrunk_window(largest, last):
         fact += f", {shrunk_window_clause(largest, last, unscaled=bool(row['window_unscaled']))}"
     if row["stage"] == "closed_window":
-        reasons = f"The {other} sent {tries:,} window probes without a response. The {by} had not "
-        return Failure(fact, f"{reasons}read for long", f"first check the {by}, then the path")
+        reasons = f"The {other} sent {tries:,} window probes without a response. The {by} had "
+        reasons += "stopped reading its data"
+        return Failure(fact, reasons, f"first check the {by}, then the path")
     again = (
         f"The {other} retransmitted for {waited} and sent the same data {tries:,} times without a "
         f"response; {int(row['lost_bytes']):,} B were never acknowledged. "
@@ -261,8 +262,8 @@ def _reset(row: Row, table: Table) -> Failure:
     if stage == "in_upload":
         upload = int(table["lost_upload_bytes"].sum())
         return Failure(
-            f"the server closed the connection {STAGE_PHRASES[stage]}: {upload:,} B of the client "
-            "were never acknowledged",
+            f"the server closed the connection {STAGE_PHRASES[stage]}: {upload:,} B from the "
+            "client were never acknowledged",
             "The server rejected the upload or crashed. A server that has to reject an upload "
             "should read the rest of it before it closes",
             f"check its limits, and {check}",
@@ -270,7 +271,7 @@ def _reset(row: Row, table: Table) -> Failure:
     fact = f"reset by the {by} {STAGE_PHRASES[stage]}"
     if lost and row["harmless"]:
         return Failure(
-            f"closed by the client before {lost:,} B of the server reached it",
+            f"the client closed the connection before it had received {lost:,} B from the server",
             "Probably, the request was cancelled, or the client did not need the data",
             "",
         )
@@ -313,10 +314,10 @@ def _old_connection(row: Row, table: Table) -> Failure:
     cost = format_time(float(table["waited_s"].max()))
     most = "up to " if table["client"].size > 1 else ""
     return Failure(
-        "opened late, because the first SYN met an old connection between the same ports "
-        f"(TIME_WAIT, or half-open); this cost {most}{cost}",
-        f"The {row['by']} acknowledged the old connection, and the other end reset it and sent the "
-        "SYN again",
+        f"opened {most}{cost} late, because an old connection between the same ports still existed "
+        "(TIME_WAIT, or half-open)",
+        f"The {row['by']} answered the first SYN with an ack of the old connection. The other end "
+        "reset that connection and sent the SYN again",
         "use other source ports, or keep the connections open",
     )
 

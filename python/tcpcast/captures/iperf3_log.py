@@ -32,9 +32,9 @@ links have 0.03 to 0.12."""
 MAX_NAME_LENGTH = 255
 DEFAULT_SEGMENT_BYTES = 1448
 REMARK = (
-    "iperf3 reports no loss indications, so p is the ratio of retransmissions, which exceeds the "
-    "ratio of loss indications if several packets of a window are lost; the limit follows from "
-    "rate, RTT and windows (ss -tin on the sender also shows how long each limit applied)"
+    "p is the ratio of retransmissions, because iperf3 reports no loss indications; it exceeds the "
+    "ratio of loss indications if several packets of a window are lost. tcpcast infers the limit "
+    "from rate, RTT and windows; ss -tin on the sender also shows how long each limit applied"
 )
 
 

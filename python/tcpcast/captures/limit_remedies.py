@@ -302,7 +302,7 @@ def remedies_for_congestion_window(gains: GainPredictor) -> list[Remedy]:
 def remedies_for_loss_recovery(gains: GainPredictor) -> list[Remedy]:
     """Return :func:`remedies_for_congestion_window` with the advice to enable SACK if it is off."""
     without = gains.table["syn_captured"] & ~gains.table["sack"]
-    sack = f" First {ENABLE_SACK}: without SACK, only one loss is repaired per round trip."
+    sack = f" First {ENABLE_SACK}: without SACK, TCP retransmits one lost packet per round trip."
     return _less_loss_advice(gains, [sack if each else "" for each in without.tolist()])
 
 
@@ -436,12 +436,12 @@ def remedies_for_timeout(gains: GainPredictor) -> list[Remedy]:
             end = f", which detect losses without an RTO{end}"
         elif t0[at] > MAX_PLAUSIBLE_MIN_RTO_S:
             action = "find the reason for the long RTO"
-            end = ": no common TCP has a minimum RTO of this length"
+            end = ": no common TCP uses such a long minimum RTO"
             if is_tap_away(table)[at]:
                 action = "find the cause of the outage"
                 end = (
-                    f": before {'the' if count == 1 else 'a'} retransmission that reached the tap, "
-                    "earlier copies were probably lost. No setting of a timer prevents this"
+                    ": probably, the sender had retransmitted the same data earlier, and these "
+                    "copies were lost before the tap. No setting of a timer prevents this"
                 )
         elif quick[at] > MIN_GAIN:
             action = "reduce the RTO"

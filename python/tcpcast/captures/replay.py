@@ -396,7 +396,7 @@ def _packets_in_writes(stats: CaptureStats, writes: int) -> int:
 def _application_entries(stats: CaptureStats) -> Iterator[Entry]:
     """Yield sources that send as much per cycle of writing and silence as the captured flows."""
     count, off_s = _writes_per_file_and_off_s(stats)
-    of = "" if count == 1 else f"{count} times the "
+    of = "mean" if count == 1 else f"{count} times the mean"
     yield Entry("traffic", "kind", "on-off", "the application had no data most of the time")
     yield Entry("traffic", "sources", stats.flows, "mean number of simultaneous flows")
     yield Entry("traffic", "connection", "persistent", "one connection for all writes")
@@ -405,14 +405,15 @@ def _application_entries(stats: CaptureStats) -> Iterator[Entry]:
         "traffic.size",
         "value",
         f"{_packets_in_writes(stats, count)}pkt",
-        f"{of}mean data between the {stats.write_count:,} times that a flow ran out of data",
+        f"{of} amount of data that a flow sent before it ran out of data "
+        f"({stats.write_count:,} times)",
     )
     yield Entry("traffic.off", "distribution", "constant")
     yield Entry(
         "traffic.off",
         "value",
         time_in_scenario_syntax(off_s),
-        f"{of}mean time per write, minus the time until the last ack",
+        f"{of} time per write, minus the time until the last ack",
     )
 
 

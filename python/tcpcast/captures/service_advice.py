@@ -52,9 +52,9 @@ ACTION_OF_CAUSE = {
     service.NETWORK: "use fewer or shorter round trips: move the server closer to its clients, or "
     "send requests before earlier responses arrive",
     service.WINDOW: "let the client read faster, or raise its receive buffer",
-    service.INTERRUPTION: "find what interrupted the path or the server at this time",
+    service.INTERRUPTION: "find out what interrupted the path or the server at this time",
     service.NO_RESPONSE: "check the server's log for these requests",
-    service.CLIENT: "find what the client waits for",
+    service.CLIENT: "find out what the client waits for",
     service.CHAT: "judge the delivery of messages by the round trip and by retransmissions",
     service.UNKNOWN: "begin the capture before the connections start",
 }
@@ -240,10 +240,10 @@ def _client_sentence(row: Row) -> str:
 
 def _chat_sentence(row: Row) -> str:
     return (
-        f"both ends of {service_label(row)} send when they have data, as in a chat: the client "
-        f"{count_text(int(row['client_pauses']), 'time')} and the server "
-        f"{count_text(int(row['server_pauses']), 'time')} without data from the other end; the "
-        f"time between their messages is no response time{_late_clause(row)}"
+        f"both ends of {service_label(row)} send without waiting for the other end, as in a chat: "
+        f"the client {count_text(int(row['client_pauses']), 'time')}, and the server "
+        f"{count_text(int(row['server_pauses']), 'time')}; the time between their messages is "
+        f"not a response time{_late_clause(row)}"
     )
 
 

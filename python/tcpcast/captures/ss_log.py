@@ -31,8 +31,8 @@ MAX_USED_WINDOW_SHARE = 0.8
 """Maximum ratio of the packets in flight to the congestion window for room in it."""
 DEFAULT_SEGMENT_BYTES = 1448
 REMARK = (
-    "ss reports no loss indications, so p is the ratio of retransmissions, which exceeds the ratio "
-    "of loss indications if several packets of a window are lost"
+    "p is the ratio of retransmissions, because ss reports no loss indications; it exceeds the "
+    "ratio of loss indications if several packets of a window are lost"
 )
 NO_TIME = (
     "the log does not show the time between snapshots, so rates and shares refer to the time in "

@@ -51,7 +51,9 @@ def compare(
     if not _is_scenario(program):
         for name, value in paired.items():
             if value is not None:
-                raise OptionError(f"--{name}", f"requires two scenarios; {program} is a program")
+                raise OptionError(
+                    f"--{name}", f"requires two scenarios, but {program} is not a scenario"
+                )
         _compare_line(program, file, measured, print_scenario=print_scenario, **shown, **options)
     for name, value in measured.items():
         if value is not None:

@@ -311,7 +311,7 @@ def _direction_lines(name: str, counts: DirectionCounts, seconds: float) -> list
     lost = {
         "at random": counts.random_drops,
         "at a full buffer": counts.full_drops,
-        "early by the queue": counts.early_drops,
+        "to early drops of the queue": counts.early_drops,
         "by this machine": counts.machinery_drops,
     }
     dropped = [f"{number:,} lost {how}" for how, number in lost.items() if number]

@@ -403,7 +403,7 @@ RUN_DESCRIPTION = (
 PLAN_DESCRIPTION = (
     "Solves for the buffer, the number of users, the link rate, the number of parallel streams, "
     "or the loss that meets a target. The verdict states the result. The answer is simulated, "
-    "unless `engine` names a formula such as engset. The questions users and rate have one of "
-    "three targets: a mean (argument `rate`), a share of files above a goodput (arguments `share` "
-    f"and `above`), or a mean time per file (argument `time`). {TRUST_HELP} {UNITS_HELP}"
+    "unless `engine` names a formula such as engset. The questions `users` and `rate` require "
+    "one of three targets: a mean (argument `rate`), a share of files above a goodput (arguments "
+    f"`share` and `above`), or a mean time per file (argument `time`). {TRUST_HELP} {UNITS_HELP}"
 )

@@ -54,7 +54,8 @@ def _answer_path(
     for name, value in how.items():
         if name not in _SWEEP_OPTIONS and value:
             raise OptionError(
-                f"--{name.replace('_', '-')}", "needs single values, but an option is a range"
+                f"--{name.replace('_', '-')}",
+                "requires single values, but an option contains a range",
             )
     for each in question.refused:
         print_message(f"{each.engine}: {each.refusal()}")

@@ -151,7 +151,7 @@ def run_ab_test(
     if chosen is None:
         listed = ", ".join(names[:8])
         raise OptionError(
-            "--metric", f"the scenarios do not both have {main}; use one of {listed}, ..."
+            "--metric", f"only metrics of both scenarios can be compared; use one of {listed}, ..."
         )
     return ABTest(paired, answers, metrics, chosen)
 

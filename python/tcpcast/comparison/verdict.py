@@ -376,7 +376,7 @@ def sweep_findings(
     ]
     if not usable:
         given = [value for cells in by_engine.values() for value in cells.values()]
-        text = Finding("no two values of the sweep are to be trusted", claim="text")
+        text = Finding("fewer than two values of the sweep can be trusted", claim="text")
         return [] if all(value.trusted for value in given) else [text]
     basis = min(usable, key=engine_rank)
     missing = None if is_formula(basis) else NO_INTERVAL
@@ -400,7 +400,7 @@ def sweep_findings(
     doubtful = [cell for cell in cells_of(main) if not cell.value.trusted]
     if len(doubtful) > MAX_NAMED:
         left = count_text(len(doubtful) - MAX_NAMED, "more value")
-        doubtful[MAX_NAMED:] = [Finding(f"{left} are not to be trusted", claim="text")]
+        doubtful[MAX_NAMED:] = [Finding(f"{left} cannot be trusted", claim="text")]
     return [*compare_cells(main, cells_of), *doubtful]
 
 

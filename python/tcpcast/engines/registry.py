@@ -101,7 +101,7 @@ class EngineEntry:
         stepped = [group.stepped_key for group in scenario.populations if group.stepped_key]
         if stepped and self.family != SIMULATION_FAMILY:
             raise NotApplicable(
-                f"{stepped[0]}: the applications of the engine read and write at once",
+                f"{stepped[0]}: in this engine, applications read and write immediately",
                 Suggestion(engine="packet"),
             )
         if scenario.links and not self.has_links:

@@ -113,7 +113,7 @@ def make_line_scenario(test: LineTest, options: Mapping[str, str | None]) -> Sce
         test.idle_rtt_s = _quantity("--rtt", units.parse_duration, rtt)
     if not test.idle_rtt_s > 0:
         raise OptionError(
-            "--rtt", "the file states no RTT of the idle line; add it, such as --rtt 20ms"
+            "--rtt", "the file states no RTT of the idle line; add it, for example --rtt 20ms"
         )
     typed = {key: options[key] for key in ("queue", "buffer") if options.get(key)}
     links = {direction: _link(test, direction, options) for direction in (DOWN, UP)}
@@ -143,24 +143,31 @@ def _link(test: LineTest, direction: str, options: Mapping[str, str | None]) -> 
             example = units.format_rate(float(f"{max(1e6, test.rate_bps(direction) / 0.95):.2g}"))
             raise OptionError(
                 f"--{option}",
-                f"the file states no shaper of the {direction}; add the rate of the line, such as "
-                f"--{option} {example}",
+                f"the file states no shaper of the {direction}; add the rate of the line, for "
+                f"example --{option} {example}",
             )
         if rate is None:
             test.notes.append(
-                f"the file states no shaper of the {direction}; its link gets a rate of {LINK_RATE}"
+                f"the file states no shaper of the {direction}; tcpcast uses a rate of {LINK_RATE}"
             )
             return {"rate": LINK_RATE, "buffer": "unlimited"}
         if other is not None and not options.get("queue"):
-            test.notes.append(f"no queue of the {direction} is stated: that of the other direction")
+            test.notes.append(
+                f"the file states no queue of the {direction}; tcpcast uses that of the other "
+                "direction"
+            )
             link = other
     if link is not None and not options.get("queue"):
         return _with_rate(link, rate) if rate else dict(link)
     rate = rate or _rate_of(link or {})
     if not options.get("queue"):
-        test.notes.append(f"no queue of the {direction} is stated: drop-tail; use --queue")
+        test.notes.append(
+            f"the file states no queue of the {direction}; tcpcast uses drop-tail; see --queue"
+        )
     if not options.get("buffer"):
-        test.notes.append(f"no buffer of the {direction} is stated: 250 ms; use --buffer")
+        test.notes.append(
+            f"the file states no buffer of the {direction}; tcpcast uses 250 ms; see --buffer"
+        )
     shaper = (link or {}).get("rate")
     size = max(3000, round(BUFFER_S * units.parse_rate(rate) / 8))
     return {

@@ -196,12 +196,14 @@ class _Reader:
                 others.add(group.control)
             flows.setdefault(group, []).append(rates[name])
         if silent:
-            self.notes.append(f"{silent} of {len(rates)} flows of TCP have no data; left out")
+            self.notes.append(
+                f"{silent} of {len(rates)} TCP flows are omitted, because they carry no data"
+            )
         self.notes += (
             f"congestion control {each} is simulated as CUBIC" for each in sorted(others)
         )
         if stand_ins := sorted({group.control for group in flows} & set(STAND_INS)):
-            self.notes.append(f"Reno stands for {' and '.join(stand_ins)}")
+            self.notes.append(f"congestion control {' and '.join(stand_ins)} is simulated as Reno")
         return flows
 
     def flow_names(self) -> list[tuple[str, re.Match[str]]]:

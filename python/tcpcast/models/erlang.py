@@ -59,7 +59,7 @@ def erlang_slowdown(*, load: ArrayLike, servers: ArrayLike) -> Floats:
     """
     rho, s = np.broadcast_arrays(*(np.asarray(each, dtype=np.float64) for each in (load, servers)))
     if not np.all((rho >= 0) & (rho < 1)):
-        raise DomainError("load must be from 0 and below 1")
+        raise DomainError("load must be at least 0 and below 1")
     if not np.all((s > 0) & (s <= MAX_SERVERS)):
         raise DomainError(f"servers must be above 0 and at most {MAX_SERVERS:g}")
     offered = np.maximum(rho * s, 1e-300)

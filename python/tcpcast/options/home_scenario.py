@@ -193,7 +193,7 @@ def _read_uses(text: str) -> dict[str, int]:
         name, _, count = part.partition("=")
         if name not in USES:
             near = did_you_mean_text(name, USES)
-            message = f"{units.quote(name)} is not a use{near}; use {', '.join(USES)}"
+            message = f"{units.quote(name)} is not an activity{near}; use {', '.join(USES)}"
             raise ScenarioError(InputError("--uses", message))
         try:
             uses[name] = units.parse_count(int(count or 1), minimum=1, maximum=MAX_FLOWS)
@@ -201,5 +201,7 @@ def _read_uses(text: str) -> dict[str, int]:
             message = f"{units.quote(part)}: use a number from 1 to {MAX_FLOWS}, as in {name}=2"
             raise ScenarioError(InputError("--uses", message)) from None
     if not uses:
-        raise ScenarioError(InputError("--uses", "names no use; use call,upload"))
+        raise ScenarioError(
+            InputError("--uses", "contains no activity; use call,upload, for example")
+        )
     return uses

@@ -123,7 +123,8 @@ class Question:
         if not given or len(self.targets) == 1:
             raise DomainError(f"missing target; use {', or '.join(examples)}")
         raise DomainError(
-            f"{' and '.join(map(name_of, chosen))}: not one target; use {', or '.join(names)}"
+            f"{' and '.join(map(name_of, chosen))}: exactly one target is required; use "
+            f"{', or '.join(names)}"
         )
 
     @property

@@ -162,7 +162,7 @@ def _hidden_warnings(compared: ComparedAnswers, scenario: Scenario) -> Iterator[
 def _inline_run_figures(compared: ComparedAnswers, scenario: Scenario) -> Iterator[Part]:
     from tcpcast.report.figures import figure_parts, iter_figures  # noqa: PLC0415 - matplotlib is slow to import
 
-    text = "Lines are calculated and points are simulated in figures with lines and points. Bands "
+    text = "In figures with lines and points, formulas are lines and simulations are points. Bands "
     text += "and bars are 95 % intervals."
     yield from figure_parts("Figures", iter_figures(compared.answers, scenario), text)
 

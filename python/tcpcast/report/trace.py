@@ -732,7 +732,7 @@ def _omitted_paragraphs(rest: dict[str, int]) -> list[Paragraph]:
     if rest.get("directions"):
         lines.append(
             Paragraph(
-                f"… and {rest['directions']:,} directions with less data. In total, these have "
+                f"… and {rest['directions']:,} directions with less data. In total, they carry "
                 f"{rest['data_packets']:,} data packets, {rest['bytes']:,} bytes, "
                 f"{rest['retransmissions']:,} retransmissions, {rest['td']:,} TD and "
                 f"{rest['to']:,} TO.",

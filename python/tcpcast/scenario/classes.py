@@ -350,7 +350,7 @@ def _check_use_of_traffic(top: object, typed: Sequence[Any]) -> None:
     if not _is_table(top) or not top or "kind" in top or not is_replaced:
         return
     name, key = table_or_empty(typed[0]).get("name", "NAME"), next(iter(top))
-    message = f"no class uses it, because each class has traffic of its own; use class.{name}"
+    message = f"no class uses this key, because each class sets its traffic; use class.{name}"
     raise make_key_error(f"{message}.traffic.{key}", "traffic", key)
 
 

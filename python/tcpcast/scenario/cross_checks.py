@@ -116,9 +116,8 @@ def find_cross_traffic_errors(scenario: Scenario) -> list[InitErrorDetails]:
             key = _get_hop_key(scenario.network, hop)
             brought = units.digits(100 * load, 3)
             message = (
-                f'cross traffic alone is {brought} % of the rate of "{hop.name}", with an '
-                f'unlimited buffer, so the queue only grows; add {key}.buffer = "100pkt", or '
-                "less"
+                f'cross traffic alone is {brought} % of the rate of "{hop.name}", so the queue '
+                f'grows without limit; add {key}.buffer = "100pkt", for example'
             )
             unbounded.append(make_error_at(message, "cross", streams[0]))
     return errors + unbounded

@@ -86,7 +86,8 @@ def _read_change_rows(rows: Iterable[list[str]], name: str) -> dict[str, dict[st
             continue
         if len(cells) != len(columns):
             raise UnitError(
-                f"{name}, line {number}: {len(cells)} columns; use {len(columns)} as above"
+                f"{name}, line {number}: {len(cells)} columns; the header line contains "
+                f"{len(columns)}"
             )
         values = zip(columns[1:], cells[1:], strict=True)
         changes[cells[0]] = {key: cell for key, cell in values if cell}

@@ -198,7 +198,7 @@ def sort_objects(objects: Sequence[PageObject]) -> list[tuple[PageObject, int | 
             chain.append(parents[chain[-1]])
             if len(chain) > len(objects) + 1:
                 cycle = " -> ".join(dict.fromkeys(chain[-4:]))
-                raise UnitError(f"objects find each other in a cycle: {cycle}; correct a parent")
+                raise UnitError(f"the parents of objects form a cycle: {cycle}; correct one parent")
         for name in reversed(chain):
             if name not in places:
                 places[name] = len(ordered)

@@ -155,7 +155,7 @@ class Sweep(Table):
         columns = read_file_of_table(table, ("file",), info, _FILE_ADVICE, _read_rows)
         twice = next((key for key in columns if key in table), None)
         if twice is not None:
-            raise make_key_error(f"{twice} is also given here; use it once", "file")
+            raise make_key_error(f"the file also contains {twice}; use this key once", "file")
         groups = _read_zip_groups(table.get("zip", []))
         if len(columns) > 1 and isinstance(groups, list):
             table["zip"] = [*groups, list(columns)]

@@ -142,7 +142,7 @@ LowWater = Annotated[
 def _read_ecn_use(value: object) -> object:
     if isinstance(value, bool) or value == "accurate":
         return value
-    raise UnitError(f'{units.quote(value)} is not a use of ECN; use true, false or "accurate"')
+    raise UnitError(f'{units.quote(value)} is not a mode of ECN; use true, false or "accurate"')
 
 
 EcnUse = Annotated[

@@ -459,8 +459,8 @@ class Transfers(Table):
     """
 
     elsewhere: ClassVar[Mapping[str, str]] = {
-        "sources": "transfers take no number of sources; use count = 1000, or add arrivals",
-        "flows": "transfers take no number of flows; use count = 1000, or add arrivals",
+        "sources": "does not apply to transfers; use count = 1000, or add arrivals",
+        "flows": "does not apply to transfers; use count = 1000, or add arrivals",
         "off": 'requires kind = "on-off"; use kind = "on-off", or replace off by arrivals',
         **_NO_WRITES,
     }

@@ -155,19 +155,20 @@ def split_units(
     """
     tables = [np.asarray(table, dtype=np.float64) for table in counters]
     if not tables:
-        raise DomainError("split_units: no replication given; give at least one array of snapshots")
+        raise DomainError("split_units requires at least one array of snapshots")
     if any(table.ndim != 2 or table.shape[1] != tables[0].shape[1] for table in tables):
         shapes = [table.shape for table in tables]
         raise DomainError(
-            f"split_units: shapes {shapes}; each must be [slots + 1, the same counters]"
+            f"split_units: the shapes are {shapes}, but must be [slots + 1, counters] with the "
+            "same number of counters"
         )
     fewest_slots = min(len(table) for table in tables) - 1
     if fewest_slots < (1 if totals is None else 0):
         raise DomainError("split_units: a replication has no complete slot; simulate it for longer")
     if totals is not None and len(totals) != len(tables):
         raise DomainError(
-            f"split_units: {len(totals)} totals for {len(tables)} replications; give one total "
-            "per replication"
+            f"split_units requires one total per replication, not {len(totals)} totals for "
+            f"{len(tables)} replications"
         )
     batches = max(1, min(math.ceil(TOTAL_BATCHES / len(tables)), fewest_slots))
     units = []
@@ -326,7 +327,7 @@ def mser5(series: ArrayLike) -> Truncation:
     """
     column = np.asarray(series, dtype=np.float64)
     if column.ndim != 1 or column.size < 50 or not np.isfinite(column).all():
-        raise DomainError(f"mser5: {column.size} observations; give at least 50 finite ones")
+        raise DomainError(f"mser5 requires at least 50 observations, all finite, not {column.size}")
     z = column[: column.size // 5 * 5].reshape(-1, 5).mean(axis=1)
     z = z - z[z.size // 2 :].mean()  # a large mean would reduce the precision of sums of squares
     left = np.arange(z.size, 0, -1)
@@ -432,10 +433,12 @@ def _as_columns(
     y = np.asarray(numerators, dtype=np.float64)
     x = np.asarray(denominators, dtype=np.float64)
     if y.ndim != 1 or y.shape != x.shape or y.size == 0:
-        raise DomainError(f"ratio: shapes {y.shape} and {x.shape}; give two equal columns of units")
+        raise DomainError(
+            f"ratio requires two columns of equal length, not the shapes {y.shape} and {x.shape}"
+        )
     sums = float(np.add.reduce(y)), float(np.add.reduce(x))
     if not (all(map(math.isfinite, sums)) and np.minimum.reduce(x) >= 0.0):
-        raise DomainError("ratio: units must be finite and denominators not negative")
+        raise DomainError("ratio: all values must be finite, and denominators at least 0")
     if replications < 1 or y.size % replications:
         raise DomainError(
             f"ratio: {y.size} units are not a multiple of {replications} replications"

@@ -178,14 +178,16 @@ def _check_arguments(
     ends = np.asarray(edges, dtype=np.float64)
     if not 0.0 < share < 1.0:
         raise DomainError(
-            f"estimate_exceeded_value: a share of {share}; give one above 0 and below 1"
+            f"estimate_exceeded_value: share must be above 0 and below 1, not {share}"
         )
     if table.ndim != 2 or ends.shape != (table.shape[1] + 1,):
-        message = f"estimate_exceeded_value: shapes {table.shape} and {ends.shape}"
-        raise DomainError(f"{message}; give counts [units, buckets] and edges [buckets + 1]")
+        message = (
+            "estimate_exceeded_value: counts must be [units, buckets], and edges [buckets + 1]"
+        )
+        raise DomainError(f"{message}; their shapes are {table.shape} and {ends.shape}")
     if not (table >= 0.0).all() or not (np.diff(ends) > 0.0).all():
         raise DomainError(
-            "estimate_exceeded_value: counts must not be below 0, and edges must be ascending"
+            "estimate_exceeded_value: counts must be at least 0, and edges must be ascending"
         )
     return table, ends
 

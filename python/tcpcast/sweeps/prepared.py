@@ -120,8 +120,8 @@ def _get_zip_groups(
         for key in group:
             if key not in read:
                 raise ScenarioError(
-                    f"sweep.zip: {quote(key)} does not vary{did_you_mean_text(key, read)}; use "
-                    "it into [sweep] with its values"
+                    f"sweep.zip: {quote(key)} does not vary{did_you_mean_text(key, read)}; add "
+                    "it to [sweep] with its values"
                 )
             if key in zipped or group.count(key) > 1:
                 raise ScenarioError(f"sweep.zip: {quote(key)} is named twice; use it once")

@@ -38,7 +38,7 @@ impl LinkDict {
     fn into_command(self) -> PyResult<LinkCommand> {
         let mut builder = NetworkBuilder::new(self.config.0, 0);
         if builder.config().classes.is_empty() {
-            return Err(PyValueError::new_err("a link needs a class with routes"));
+            return Err(PyValueError::new_err("an emulated link requires a class with routes"));
         }
         let mut routes = builder.add_routes(0, 0, 0);
         if parse_side(&self.server)? == LinkSide::Far {

@@ -171,7 +171,7 @@ impl ReadSummary {
         warn(
             self.skipped.repeated,
             "segments repeated in the same order, because the file contains a part of itself twice; \
-             counted once",
+             each is counted once",
         );
         let interfaces = &self.other_interfaces;
         warn(
@@ -180,7 +180,10 @@ impl ReadSummary {
         );
         warn(
             self.tunnelled,
-            &format!("segments inside tunnels ({}): the inner addresses are used", self.tunnels),
+            &format!(
+                "segments inside tunnels ({}); tcpcast used the inner addresses",
+                self.tunnels
+            ),
         );
         warn(
             self.cut_options,
@@ -189,12 +192,12 @@ impl ReadSummary {
         );
         warn(
             self.wrong_lengths,
-            "frames with a recorded length below the IP length, which was used instead",
+            "frames with a recorded length below the IP length; tcpcast used the IP length",
         );
         warn(
             self.too_late,
-            "frames with a timestamp after the year 2262, which was used instead; the clock or the timestamp \
-             resolution of the capture's interface is wrong",
+            "frames with a timestamp after the year 2262; tcpcast used that year instead. The clock or the \
+             timestamp resolution of the capture's interface is wrong",
         );
         warn(self.untimed, "frames without a timestamp; tcpcast used the previous timestamp");
         if self.backwards > 0 {

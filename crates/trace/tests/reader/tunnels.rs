@@ -83,7 +83,7 @@ const TUNNELS: &[(&str, u8, Wrap)] = &[
     }),
     ("GTP-U", 17, |packet| udp(2152, &[&[0x30, 255, 0, 0, 0, 0, 0, 1][..], packet].concat())),
     ("GTP-U", 17, |packet| {
-        // With the extension header of 5G.
+        // This packet carries the extension header of 5G.
         let header = [0x34, 255, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0x85, 1, 0, 9, 0];
         udp(2152, &[&header[..], packet].concat())
     }),
@@ -101,7 +101,7 @@ fn assert_opened(name: &str, six: bool, wrap: impl Fn(&[u8]) -> Vec<u8>) {
     assert_eq!(segments[0].source.address.is_ipv6(), six, "{name}");
     assert_eq!((summary.wrong_lengths, summary.tunnelled), (0, 3), "{name}");
     assert_eq!(summary.tunnels.to_string(), name);
-    let warning = format!("3 segments inside tunnels ({name}): the inner addresses are used");
+    let warning = format!("3 segments inside tunnels ({name}); tcpcast used the inner addresses");
     assert_eq!(summary.warnings(), [warning]);
 }
 

@@ -657,7 +657,7 @@ fn data_that_reach_a_closed_client_are_no_failure() {
         talk.data(130.0, SERVER, 300);
         talk.ack(130.1, CLIENT);
         let (sent, received) = (talk.next[CLIENT], talk.next[SERVER]);
-        // At the server, the data precede the FIN, which they meet on the path.
+        // At the server, the data precede the FIN of the client: both cross on the path.
         let at_server = away[CLIENT] > 0.0;
         if at_server {
             talk.data(140.0, SERVER, 700);

@@ -362,25 +362,24 @@ def _find_obstacles(scenario: Scenario, group: Population) -> Iterator[_Obstacle
         rate = {"network.bottleneck.rate": "10mbit"}
         yield "requires a bottleneck with a rate, but the scenario's bottleneck is unlimited", rate
     if scenario.bottleneck.is_policer:
-        yield "has a queue, but the scenario's bottleneck is a policer", {}
+        yield "models a queue, but the scenario's bottleneck is a policer", {}
     if scenario.cross:
-        reason = "has a link without cross traffic, but the scenario has cross traffic"
+        reason = "models a link without cross traffic, but the scenario has cross traffic"
         yield reason, {"cross": None}
     if scenario.bottleneck.queue != "droptail":
         kind = scenario.bottleneck.queue.kind
         name = {"red": "RED", "fq": "fair queueing"}.get(kind, kind)
         droptail = {"network.bottleneck.queue": "droptail"}
-        yield f"has a drop-tail queue, but the scenario's bottleneck has {name}", droptail
+        yield f"models a drop-tail queue, but the scenario's bottleneck uses {name}", droptail
     for on in group.route:
         if on.link.loss is not None:
-            reason = f"has no random loss, but the scenario has random loss on the {on.name} link"
+            reason = f"omits random loss, but the scenario has random loss on the {on.name} link"
             yield reason, {f"{on.key}.loss": None}
         room = network.buffer_pkts(on.link)
         if not on.measured and room < tcp.receiver_window:
             yield (
-                f"drops nothing on the {on.name} link, but in the scenario this link has a buffer "
-                "of "
-                f"{digits(room, 6)} packets, less than a window of "
+                f"omits drops on the {on.name} link, but in the scenario the buffer of this link "
+                f"holds {digits(room, 6)} packets, less than a window of "
                 f"{digits(tcp.receiver_window, 6)} packets",
                 {f"{on.key}.buffer": None},
             )
@@ -389,16 +388,16 @@ def _find_obstacles(scenario: Scenario, group: Population) -> Iterator[_Obstacle
         yield reason, {"traffic.connection": None}
     if tcp.has_loss_feedback:
         yield (
-            f"has senders that detect losses, but the scenario's {tcp.stack} has instantaneous "
+            f"models senders that detect losses, but the scenario's {tcp.stack} has instantaneous "
             "loss feedback",
             {"tcp.stack": "engset-newreno"},
         )
     if tcp.delayed_acks:
-        reason = "has one ACK per packet, but the scenario delays ACKs"
+        reason = "models one ACK per packet, but the scenario delays ACKs"
         yield reason, {"tcp.delayed_acks": False}
     if tcp.initial_ssthresh < tcp.receiver_window:
         yield (
-            f"has slow start up to the receiver window ({digits(tcp.receiver_window, 6)} "
+            f"models slow start up to the receiver window ({digits(tcp.receiver_window, 6)} "
             "packets), but in the scenario slow start ends at "
             f"{digits(tcp.initial_ssthresh, 6)} packets",
             {"tcp.initial_ssthresh": None},

@@ -323,7 +323,7 @@ def _active_counts_and_full_mask(
 def get_state_shape(classes: Sequence[EngsetClass]) -> tuple[int, ...]:
     """Return the shape of the states; raise DomainError as :func:`class_log_probabilities`."""
     if not classes:
-        raise DomainError("classes must have at least one class")
+        raise DomainError("classes must contain at least one class")
     for each in classes:
         require_positive("mean_off_s", each.mean_off_s)
     for name in ("bottleneck_bps", "packet_bytes"):

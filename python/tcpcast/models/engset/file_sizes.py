@@ -225,7 +225,7 @@ def mean_idle_on_time_s(
 def _check_shares(share_at_least: ArrayLike, mean_size_pkts: float) -> Floats:
     shares = np.asarray(share_at_least, dtype=np.float64)
     if shares.ndim != 1 or not shares.size or shares[0] != 1 or not np.all(np.diff(shares) <= 0):
-        raise DomainError("share_at_least must be one-dimensional, from 1, and not increase")
+        raise DomainError("share_at_least must be one-dimensional, begin at 1, and not increase")
     if not (shares[-1] >= 0 and mean_size_pkts >= shares.sum() * (1 - 1e-9)):
         raise DomainError(
             "share_at_least must be at least 0, and mean_size_pkts at least its sum, not "
