@@ -77,8 +77,9 @@ pub struct LinkCapture {
     sides: Vec<LinkSide>,
     /// Time of day at link time 0, ns.
     began: Nanos,
-    /// Total pause of the link's clock. The capture has times of the host's clock, which does not
-    /// pause, because the hosts use it: their timestamps and timers would contradict other times.
+    /// Total pause of the link's clock. The times of the capture are those of the host's clock,
+    /// which does not pause. The hosts use this clock for timestamps and timers, which would
+    /// contradict other times.
     paused: Nanos,
     file: CaptureWriter<ThreadedWriter>,
     error: Option<io::Error>,

@@ -234,7 +234,7 @@ impl<'a> ChildProcesses<'a> {
     fn wait_until_listening(&self, host: &EmulatedHost, child: Pid) -> Result<(), LinkError> {
         let until = Instant::now() + LISTEN_TIMEOUT;
         while Instant::now() < until {
-            // Without access to the socket list, there is no wait.
+            // If the socket list cannot be read, do not wait.
             if host.namespace.run_in_namespace(|| Ok(is_any_socket_listening())).unwrap_or(true) {
                 break;
             }
@@ -333,8 +333,7 @@ fn start_program(
 /// Whether a TCP socket is listening, or a UDP socket receives from any peer, in the thread's network
 /// namespace.
 ///
-/// A UDP socket with a peer, for example of a server that asks for its own name before it listens,
-/// is a client.
+/// A UDP socket with a peer is a client: some servers look up a name before they listen.
 fn is_any_socket_listening() -> bool {
     const LISTEN_STATE: &str = "0A";
     const UNCONNECTED_STATE: &str = "07";

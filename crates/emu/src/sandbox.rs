@@ -100,7 +100,7 @@ fn map_user(user: Uid, group: Gid) -> io::Result<()> {
 }
 
 /// Mounts a `/proc` with only the processes of this PID namespace. Some containers do not allow
-/// that; all processes are then visible, which does no harm.
+/// that; all processes are then visible, which is harmless.
 fn mount_proc() {
     if are_mounts_separate() {
         let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;

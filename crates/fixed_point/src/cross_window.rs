@@ -186,7 +186,7 @@ impl CrossFlowWindow {
         if self.inside > 0 {
             self.inside -= 1;
         } else if self.acks.pop_back().is_none() {
-            // By the recursion, the packet was already acknowledged.
+            // According to the recursion, the packet was already acknowledged.
             self.left += 1;
         }
         if !rules.halve_once || number >= self.halved {

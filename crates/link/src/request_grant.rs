@@ -1,11 +1,11 @@
 //! Access to the upstream channel of a cable network (DOCSIS): requests and grants.
 //!
-//! The head end divides time into MAP intervals and grants transmission times in them. A modem whose
-//! packets wait requests a grant with the packets of its next grant. A modem without a grant requests
-//! one at a random time of the next interval. The request must arrive some time before the interval
-//! of the grant. So are the rules of CableLabs' model for ns-3 (`docsis-ns3`, model overview, sections
-//! "CmNetDevice and CmtsUpstreamScheduler" and "Upstream System & Model Parameters"), without
-//! collisions of requests and without other modems that use up the channel.
+//! The head end divides time into MAP intervals and grants transmission times in them. A modem
+//! whose packets wait requests a grant with the packets of its next grant. A modem without a grant
+//! requests one at a random time of the next interval. The request must arrive some time before the
+//! interval of the grant. These are the rules of CableLabs' model for ns-3 (`docsis-ns3`, model
+//! overview, sections "CmNetDevice and CmtsUpstreamScheduler" and "Upstream System & Model
+//! Parameters"), without collisions of requests and without other modems on the channel.
 
 use crate::random::{RandomSource, RandomStream};
 use crate::time::Nanos;
@@ -85,13 +85,15 @@ mod tests {
 
     #[test]
     fn a_single_packet_waits_for_its_request_and_grant() {
-        // To the next interval, to the request in it, 1.7 ms, to the next interval, to its grant.
+        // The delay is the sum of the waits for the next interval, for the request in it, for 1.7
+        // ms, for the next interval, and for its grant.
         let mut modem = modem();
         let delays: Vec<Nanos> =
             (0..4000).map(|n| n * 101_234_567).map(|now| modem.grant_time(now) - now).collect();
         let mean = delays.iter().sum::<Nanos>() / delays.len() as Nanos;
         assert!(delays.iter().all(|delay| (1_700_000..9_700_000).contains(delay)));
-        // Request uniform in an interval, grant in the second or third interval behind its start.
+        // The request is uniform in an interval, and the grant is in the second or third interval
+        // after its start.
         let expected = 1_000_000 + 2 * MS * 15 / 100 + 4 * MS * 85 / 100 + 1_000_000;
         assert!(mean.abs_diff(expected) < 100_000, "{mean} for {expected}");
     }

@@ -78,14 +78,14 @@ pub struct LinkConfig {
     /// Transmitter, which serialises packets by their length. If its rate is not constant,
     /// transmission takes no time, and all time until departure counts as queueing delay.
     pub transmitter: AnyTransmitter,
-    /// Replaces queue, limits and transmitter, whose rate it must have.
+    /// Replaces queue, limits and transmitter. It must have the rate of the transmitter.
     pub shared_server: Option<SharedServer>,
     /// Random delay.
     pub jitter: Option<Jitter>,
     /// Propagation delay.
     pub delay: Nanos,
-    /// Whether the length of the queue is counted even if nothing depends on it, without packets that
-    /// have yet to reach the link.
+    /// Whether the queue length is recorded even if nothing depends on it. It excludes packets that
+    /// have not reached the link yet.
     pub counts_queue: bool,
     /// Changes and their times.
     pub changes: Vec<(Nanos, LinkChange)>,
@@ -116,9 +116,9 @@ impl LinkConfig {
 pub(crate) enum Entry {
     /// The departure of the packet is known.
     Served(Service),
-    /// The packet waits, or the queue dropped it or others.
+    /// The packet waits, or the queue dropped packets, possibly this one.
     Queued,
-    /// The packet is dropped, and no other.
+    /// Only this packet is dropped.
     Dropped(DropCause),
 }
 
@@ -127,7 +127,7 @@ pub(crate) enum Entry {
 enum Server<T> {
     /// Packets leave at once.
     Unlimited,
-    /// An unlimited buffer whose length nobody reads.
+    /// An unlimited buffer whose queue length is not read.
     Uncounted(ConstantRate),
     /// Departures are known on arrival, and packets share the queue with other traffic.
     Shared(SharedServer),
@@ -148,9 +148,9 @@ pub struct Link<T> {
     varies: bool,
     /// Whether the link has, or may have later, a policer, random loss or jitter.
     is_uneven: bool,
-    /// Whether the buffer is unlimited, and nobody reads its length.
+    /// Whether the buffer is unlimited and its queue length is not read.
     is_unbounded: bool,
-    /// Whether the length of the queue is read at any time, so that it must not be ahead of time.
+    /// Whether the queue length is read at any time, so that it must be exact at that time.
     counts_queue: bool,
     jitter: Option<Jitter>,
     /// Departure of the last packet after the jitter, if the order is kept.
@@ -433,7 +433,8 @@ impl<T: Copy> Link<T> {
         }
     }
 
-    /// Bytes that a token bucket or a trace could have sent by then, or a policer let pass.
+    /// Bytes that a token bucket or a trace could have sent by then, or that a policer could have
+    /// let pass.
     #[must_use]
     pub fn varying_capacity_bytes_until(&self, until: Nanos) -> Option<u64> {
         match &self.server {

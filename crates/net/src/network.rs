@@ -218,7 +218,7 @@ impl<T: Copy> Network<T> {
         self
     }
 
-    /// Adds a link with counters of its own.
+    /// Adds a link with separate counters.
     pub fn add_link(&mut self, config: LinkConfig) -> LinkId {
         self.groups.push(LinkGroup::default());
         self.add_link_to_group(config, self.groups.len() as u32 - 1)
@@ -584,8 +584,8 @@ impl<T: Copy> Network<T> {
         }
     }
 
-    /// Processes the packets of a burst that reaches a link at `time` one by one. Returns false if the
-    /// packet is no burst.
+    /// Processes the packets of a burst that reaches a link at `time` one by one. Returns false if
+    /// the packet is not a burst.
     #[inline(never)]
     fn split_burst(
         &mut self,
@@ -705,8 +705,8 @@ impl<T: Copy> Network<T> {
         }
     }
 
-    /// Schedules the arrival at the next place of a packet that a link with events has transmitted.
-    /// `due`: its arrival there, or its loss.
+    /// Schedules the next event of a packet that a link with events has transmitted. `due`: time of
+    /// its arrival at the next place, or of its loss.
     #[inline(always)]
     fn forward_packet(
         &mut self,

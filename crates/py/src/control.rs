@@ -60,7 +60,7 @@ pub struct Ack {
     total_marked: u32,
     /// Packets delivered when the packet delivered last was sent; modulo 2^32.
     prior_delivered: Option<u32>,
-    /// Whether a recovery from losses lasts.
+    /// Whether a recovery from losses is in progress.
     in_recovery: bool,
     /// Bytes of payload of a full packet.
     mss: u32,

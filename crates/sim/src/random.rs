@@ -29,7 +29,7 @@ pub enum StreamPurpose {
     CrossFlow = 9,
     /// Selection among equally long queues.
     Tie = 10,
-    /// Acceptance of packets at a per-source hop whose buffer is full of cross traffic.
+    /// Acceptance of packets at a per-source hop that cross traffic has filled.
     CrossRoom = 11,
     /// Clock offset of a host at the start of a connection, and random draws of BBR.
     Connection = 12,

@@ -250,8 +250,8 @@ CASES: tuple[Case, ...] = (
         limited_from_start=True,
         base=lambda tables, path: _lose(tables, 2.0, 2.0 + 4 * path.rtt_s, "30%"),
         note="The application sends at half the rate of the path. From 2 s on, 30 % are lost for "
-        "four round trips, so that six ranges are lost in one of them. In some runs so little is "
-        "in flight then that DRAIN ends with the same acknowledgement.",
+        "four round trips, so that six ranges are lost in one of them. In some runs, so little is "
+        "then in flight that DRAIN ends with the same acknowledgement.",
     ),
     Case(3, 3),
     Case(
@@ -277,8 +277,8 @@ CASES: tuple[Case, ...] = (
         app_share=0.5,
         change=_limit_in("probe_up"),
         note="As in case 6 without loss. After 5 s without a lower RTT, PROBE_RTT interrupts "
-        "PROBE_UP, as any phase. The same application from the start of the run stays in "
-        "STARTUP: see case 20.",
+        "PROBE_UP, as it interrupts any phase. The same application from the start of the run "
+        "stays in STARTUP: see case 20.",
     ),
     Case(8, 24),
     Case(

@@ -24,8 +24,8 @@ from tcpcast_papers.runner import Paper
 def _preface(runs: Runs) -> list[str]:
     sizes = runs.sample_sizes
     return [
-        f"The paper: {CITATION}. Published values are printed there; own values are computed with "
-        "the model's formulas (theory) or the packet-level simulator.",
+        f"The paper: {CITATION}. Published values are printed there. tcpcast computes the column "
+        "*own* with the model's formulas (theory) or the packet-level simulator.",
         f"A setting that is only plotted runs once with {100 * sizes.plotted_share:.0f} % of the "
         f"paper's connections. A setting with printed values runs {sizes.seeds} times with "
         f"{100 * sizes.checked_share:.0f} % each. The page uses {len(runs)} simulations with "

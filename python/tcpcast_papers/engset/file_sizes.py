@@ -49,8 +49,8 @@ def _table1(runs: Runs, _: Path) -> Section:
         label = (size, distribution, interval)
         section.rows += runs.row(label, _share_row, line, label, runs)
     section.remarks = [
-        "Own values are from the exact distribution, rounded to the nearest packet. The note gives "
-        "the share of the simulated files, and the published and own mean sizes in the interval. "
+        "The column *own* is from the exact distribution, rounded to the nearest packet. The note "
+        "states the share of the simulated files, and the mean sizes in the interval. "
         "The tolerance is 10 % of the share or 0.05 percentage points.",
         "In print, two columns are one row too high and lack one share: F = 22, E from 15 packets "
         "upwards, and F = 5, EP from 63 packets upwards. Their means are outside the intervals of "

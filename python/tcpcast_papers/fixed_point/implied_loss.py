@@ -41,7 +41,7 @@ def _section(runs: Runs, _: Path) -> Section:
         for alone, low, high in [(row.others[0] or 0.0, row.low or 0.0, row.high or 0.0)]
     )
     section.remarks = [
-        "Own values are 1 - goodput/send rate of the printed rates, with an interval that contains "
+        "tcpcast computes 1 - goodput/send rate from the printed rates; the interval contains "
         "their rounding errors. Published values are the sum of the printed losses and timeouts. "
         f"In Tables 3 to 6 this sum agrees in every column; the loss alone disagrees in {outside}: "
         "each timeout retransmits a packet. In columns FPWI-5, FPWI-10 and NSFS-150 of Tables 1 "

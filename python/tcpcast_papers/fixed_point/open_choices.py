@@ -62,8 +62,8 @@ def _rule_section(runs: Runs, _: Path) -> Section:
             jobs = [_rule_job(runs, sources, *each) for each in RULES_AND_DROPS]
             section.rows += row_of_jobs(runs, quantity, (str(sources),), (3, sources), jobs)
     section.remarks = [
-        "Own values are for rule B with drops from the longest queue, as in Table 3. *B*: acks of "
-        "packets sent before the last halving do not increase the window, windows are halved in "
+        "The column *own* uses rule B with drops from the longest queue, as in Table 3. *B*: acks "
+        "of packets sent before the last halving do not increase the window, windows are halved in "
         "whole packets, and the oldest outstanding packet has a retransmission timeout. *C*: every "
         "ack increases the window, windows are fractional, and there are no timeouts. *Arriving "
         "packet*: the arriving packet is dropped if the shared buffer is full.",

@@ -109,9 +109,9 @@ def _section(runs: Runs, _: Path, *, number: int) -> Section:
                     replace(row, tolerance=tolerance) for row in runs.row(label, compute)
                 ]
     section.remarks = [
-        "Own values are means of the reference flows over runs with different seeds, with a 95 % "
-        "interval over the seeds. *Failed tests* is the mean number of failed tests of section "
-        "5.4.",
+        "The column *own* contains means of the reference flows over runs with different seeds, "
+        "with 95 % intervals over the seeds. *Failed tests* is the mean number of failed tests of "
+        "section 5.4.",
         *_BACKBONE_REMARK * (number in BACKBONE_TABLES),
     ]
     return section

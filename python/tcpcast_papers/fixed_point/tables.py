@@ -150,9 +150,9 @@ _MAX_RTT_NOTES = {
 
 _REMARKS = {
     1: [
-        "N users share 100 Mbit/s by fair queueing. Own values are from a simulation of every flow "
-        "with rule B; if the buffer is full, a packet of the longest queue is dropped (of a random "
-        "one if several are longest). 95 % of the files have a goodput above g_95. The paper "
+        "N users share 100 Mbit/s by fair queueing. The column *own* is a simulation of every flow "
+        "with rule B. A full buffer drops a packet of the longest queue (of a random one if "
+        "several are longest). 95 % of the files have a goodput above g_95. The paper "
         "rounds these levels up to multiples of 10 kbit/s, so exactly the values in the step below "
         "the printed level agree, and a difference is measured from this step.",
         "The paper's RTTs at 7500 and 10000 users (1.77 and 2.21 s) are above the maximum by "
@@ -221,9 +221,9 @@ def _independent_section(runs: Runs, _: Path) -> Section:
             section.rows += runs.row(label, _independent_row, runs, quantity, sources)
     section.remarks = [
         "Published values are from an independent simulator: 16 replications of Table 3 with every "
-        "flow and the same rules, except that a timeout retransmits nothing. In overload, own "
-        "values are also without these retransmissions. The independent RTTs exclude the wait at "
-        "the source's own link; own RTTs include this wait.",
+        "flow and the same rules, except that a timeout retransmits nothing. In overload, "
+        "the column *own* also omits these retransmissions. The RTTs of the independent simulator "
+        "exclude the wait at the link of the source; the RTTs in *own* include it.",
     ]
     return section
 

@@ -10,7 +10,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 const MAX_WRITES: usize = 64;
 /// Index of the file in the ring.
 const DEVICE_INDEX: types::Fixed = types::Fixed(0);
-/// Offset for files without offset.
+/// Offset of writes to files that have no position.
 const NO_OFFSET: u64 = u64::MAX;
 
 /// A ring of one thread for one device.

@@ -21,7 +21,8 @@ const NFT_TABLE_F_OWNER: u32 = 0x2;
 const NFPROTO_IPV4: u8 = 2;
 const NLA_F_NESTED: u16 = 0x8000;
 
-/// After the addresses of replies are restored, and before routing.
+/// Type, hook and priority of a chain: after the addresses of replies are restored, and before
+/// routing.
 const PREROUTING_CHAIN: (&str, u32, i32) = ("filter", 0, -50);
 const POSTROUTING_CHAIN: (&str, u32, i32) = ("nat", 4, 100);
 

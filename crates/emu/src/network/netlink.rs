@@ -90,7 +90,7 @@ impl RoutingSocket {
         Ok(self.get_interface(name)?.header.index)
     }
 
-    /// Number of packets that an interface dropped: received packets, and packets to send.
+    /// Number of packets that an interface dropped (RX and TX drops).
     pub(super) fn interface_drops(&self, name: &str) -> io::Result<(u64, u64)> {
         let of = |stats: &Stats64| (stats.rx_dropped, stats.tx_dropped);
         let link = self.get_interface(name)?;

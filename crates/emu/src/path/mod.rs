@@ -359,8 +359,8 @@ impl EmulatedPaths {
         LinkReport { forward, back }
     }
 
-    /// The network, with the occupancy of all queues up to `now`, or up to the next event if it is
-    /// earlier; and this time.
+    /// Returns the network, with the occupancy of all queues up to `now` or, if it is earlier, the
+    /// time of the next event. Also returns this time.
     pub fn network_at(
         &mut self,
         now: Nanos,

@@ -45,8 +45,8 @@ pub(super) fn set_codepoint(socket: impl AsFd, dscp: u8) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Opens a socket that discards what it receives, in the calling thread's network namespace:
-/// without it, the host would answer messages with errors. `None` if there is one already.
+/// Opens a socket that discards what it receives, in the calling thread's network namespace.
+/// Without such a socket, the host would answer messages with errors. `None` if one exists already.
 pub(super) fn open_message_sink(address: Ipv4Addr) -> io::Result<Option<OwnedFd>> {
     let sink = open_socket(SockProtocol::Udp)?;
     // Messages beyond the smallest buffer are dropped behind the link.

@@ -48,10 +48,10 @@ const MIN_MEMORY_BYTES: u64 = 4 << 20;
 pub enum Tins {
     /// One class.
     Besteffort,
-    /// Bulk, best effort and voice: at most 1/16, all and 1/4 of the rate with priority.
+    /// Bulk, best effort and voice have priority up to 1/16, all, and 1/4 of the rate.
     #[default]
     Diffserv3,
-    /// Bulk, best effort, video and voice: at most 1/16, all, 1/2 and 1/4 of the rate.
+    /// Bulk, best effort, video and voice have priority up to 1/16, all, 1/2, and 1/4 of the rate.
     Diffserv4,
 }
 
@@ -96,7 +96,7 @@ pub enum AckFilter {
     Off,
     /// One superseded acknowledgement remains beside the latest one.
     On,
-    /// Only the latest one remains, where no echo of ECN would be lost.
+    /// Only the latest one remains, unless an echo of ECN would be lost.
     Aggressive,
 }
 
@@ -223,7 +223,8 @@ enum Rotation {
     Decaying,
 }
 
-/// The lists of a tin, in order of service after the first choice of a turn.
+/// The lists of a tin, in order of service; at the first turn of a packet, decaying queues come
+/// first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ListName {
     New,
@@ -345,7 +346,8 @@ impl Tin {
         }
     }
 
-    /// Counts a queue as one with a backlog, or no longer, also for its hosts.
+    /// Adds a queue to, or removes it from, the numbers of queues with a backlog of its tin and its
+    /// hosts.
     fn change_bulk_count(&mut self, index: u32, change: i32) {
         self.bulk = self.bulk.wrapping_add_signed(change);
         for (table, host) in self.hosts.iter_mut().zip(self.queues[index as usize].hosts) {
@@ -355,7 +357,8 @@ impl Tin {
         }
     }
 
-    /// Number of queues with a backlog of the host that has more of them, at least 1.
+    /// Number of queues with a backlog of the source or of the destination host, whichever has
+    /// more; at least 1.
     fn host_load(&self, index: u32) -> u32 {
         let [source, destination] = self.queues[index as usize].hosts;
         let load = |side: usize, host: u32| {
@@ -453,8 +456,8 @@ impl Tin {
         }
     }
 
-    /// The queue whose turn it is, and its list. Queues that decay come first in the first turn of a
-    /// packet, and last in others.
+    /// The queue whose turn it is, and its list. Decaying queues come first at the first turn of a
+    /// packet, and last at other turns.
     fn next_queue(&self, is_first_turn: bool) -> Option<(ListName, u32)> {
         let first = |list: ListName| self.lists[list as usize].first;
         let [new, old, decaying] =
@@ -482,7 +485,7 @@ impl Tin {
                 queue.rotation = Rotation::SparseWait;
             }
         }
-        // The random number keeps the fractions of a byte, on average.
+        // Rounding by a random number keeps the fractions of a byte on average.
         let share = self.quantum_of(index) + i64::from(dither);
         self.queues[index as usize].deficit += share >> 16;
         let QueueList { first, last } = self.lists[ListName::Old as usize];
@@ -518,8 +521,8 @@ pub struct Cake<T = u32> {
     shares: [bool; 2],
     /// Time per byte at the shaper's rate.
     byte_time: Option<ByteTime>,
-    /// Time at which the shaper releases the next packet, and a later time that drops of an ingress
-    /// shaper do not move.
+    /// Time at which the shaper releases the next packet. The failsafe is a later time, which drops
+    /// of an ingress shaper do not postpone.
     next_release: Nanos,
     next_failsafe: Nanos,
     tins: Vec<Tin>,
@@ -702,11 +705,12 @@ impl<T: Copy> Cake<T> {
     /// Chooses the tin to serve. At least one packet is waiting, so that a tin can be served.
     fn choose_tin(&mut self, now: Nanos) -> usize {
         if self.tins.len() == 1 {
-            // The deficit of a single tin decides nothing.
+            // With a single tin, the deficit has no effect.
             return 0;
         }
         if self.byte_time.is_some() {
-            // The last tin that is within its rate, or the one that will be first.
+            // The last tin that is within its rate, or else the one that will be within its rate
+            // first.
             let waits = |tin: &Tin| tin.next_within_rate.saturating_sub(now);
             let served = self.tins.iter().enumerate().filter(|(_, tin)| tin.has_queues_to_serve());
             let chosen = served.rev().min_by_key(|(_, tin)| waits(tin));

@@ -89,8 +89,8 @@ impl Cobalt {
         let sojourn = now - packet.entered;
         let accepted = config.target.max(config.mtu_time * (2 * bulk_flows).max(4));
         let mut is_due = self.count > 0 && now >= self.signal_next;
-        // As in Linux, the start of dropping does not change this: a queue that has been idle for
-        // longer than an interval is signalled with its next packet.
+        // As in Linux, the start of dropping does not change the time of the next signal: if a
+        // queue has been idle for longer than an interval, its next packet is signalled.
         let mut is_past = now > self.signal_next;
         if sojourn > accepted {
             if !self.dropping {

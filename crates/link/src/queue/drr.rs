@@ -53,8 +53,8 @@ pub enum HeadOfLine {
     #[default]
     InBuffer,
     /// The first packet of each flow is in service and occupies no buffer (a reading of INRIA
-    /// report 4154, whose aggregated service begins at the head of the flow's queue). Only limits in
-    /// packets observe it.
+    /// report 4154, whose aggregated service begins at the head of the flow's queue). Limits in
+    /// bytes ignore this rule.
     InService,
 }
 

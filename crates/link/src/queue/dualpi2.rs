@@ -163,7 +163,7 @@ impl<T: Copy, D: RandomSource> DualPi2<T, D> {
         matches!(ecn, Ecn::Ect1 | Ecn::Ce) || self.config.any_ect && ecn == Ecn::Ect0
     }
 
-    /// Decides by p about a packet while `waiting` others wait.
+    /// Decides by p whether to drop or mark a packet.
     fn draw_signal(&mut self, ecn: Ecn, is_low_latency: bool) -> Signal {
         let p = self.probability;
         if self.occupancy.waiting.bytes < 2 * u64::from(self.config.mtu_bytes) || p == 0.0 {
@@ -215,13 +215,14 @@ impl<T: Copy, D: RandomSource> DualPi2<T, D> {
         heads.iter().flatten().map(|packet| now - packet.entered).max().unwrap_or(0)
     }
 
-    /// Updates p `count` times by the same step, that of `now`.
+    /// Updates p `count` times by the same step, computed at `now`.
     fn update_probability(&mut self, now: Nanos, count: u64) {
         let delay = self.head_delay(now);
         let seconds = |late: Nanos, early: Nanos| (late as f64 - early as f64) / 1e9;
         let step = self.config.alpha * seconds(delay, self.config.target)
             + self.config.beta * seconds(delay, self.previous_delay);
-        // Without drops in overload, the L queue marks all packets, and its limit drops.
+        // Without drops in overload, the L queue marks all packets, and only a full buffer drops
+        // packets.
         let max = if self.config.drop_overload { 1.0 } else { 1.0 / self.config.coupling.max(1.0) };
         self.probability = (self.probability + count as f64 * step).clamp(0.0, max);
         self.previous_delay = delay;

@@ -28,7 +28,7 @@ fn queue(config: DualPi2Config, p: f64, draws: &[f64]) -> DualPi2<u32, Fractions
     queue
 }
 
-/// Tokens of departing packets at `now`, those of marked packets negative, and tokens of drops.
+/// Tokens of the packets that depart at `now` (negative if marked), and tokens of dropped packets.
 fn departures(
     queue: &mut DualPi2<u32, Fractions>,
     now: Nanos,

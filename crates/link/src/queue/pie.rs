@@ -83,7 +83,7 @@ impl Default for PieConfig {
 /// delay is 1 ms above the target, and falls from 1 to 0 in 600 updates if the queue is empty.
 const MAX_UPDATES: u64 = 1 << 16;
 
-/// Departed bytes of a measurement of the departure rate, and the least backlog during it:
+/// Departed bytes per measurement of the departure rate, and minimum backlog during a measurement:
 /// `QUEUE_THRESHOLD` of Linux 4.
 const MEASURED_BYTES: u64 = 1 << 14;
 
@@ -193,7 +193,8 @@ impl<D: RandomSource> Pie<D> {
             return false;
         }
         if self.accumulated >= 8.5 {
-            // Linux resets the sum only with a drop, so after a mark it also marks what follows.
+            // Linux resets the sum only with a drop, so after a mark it also marks the packets that
+            // follow.
             if self.config.rules == PieRules::Rfc8033 {
                 self.accumulated = 0.0;
             }

@@ -105,8 +105,8 @@ impl<D: RandomSource> Red<D> {
         }
     }
 
-    /// Returns the average after the link was idle for a time: its decay for the packets that could
-    /// have been sent, with `more` of them.
+    /// Returns the average after an idle time of the link: it decays as if the packets that could
+    /// have been sent in this time, and `more` packets, had found an empty queue.
     fn average_after_idle(&self, idle: Nanos, more: f64) -> f64 {
         let missed =
             libm::floor(idle as f64 / SECOND as f64 * self.config.packets_per_second) + more;

@@ -190,7 +190,7 @@ mod tests {
         assert_eq!(link.transmit(0, 40), MS);
         // A packet that arrives at an opportunity cannot use its remaining bytes.
         assert_eq!(link.transmit(MS, 40), 2 * MS);
-        // A packet that arrives before an opportunity can share it.
+        // A packet that arrives before an opportunity can share it with the preceding packet.
         assert_eq!(link.transmit(MS + 1, 40), 2 * MS);
         assert_eq!(link.transmit(1_000_002 * MS + 1, 1500), 1_000_003 * MS);
         assert_eq!(link.transmit(2_000_000 * MS, 1500), 2_000_001 * MS);

@@ -1,6 +1,6 @@
-//! A Wi-Fi station or access point that shares its channel with nobody: it aggregates frames, and
-//! repeats those that the block acknowledgement does not contain (IEEE Std 802.11-2020, clauses 10.3
-//! and 10.12 to 10.13).
+//! A Wi-Fi station or access point that does not share its channel. It aggregates frames, and
+//! repeats those that the block acknowledgement does not contain (IEEE Std 802.11-2020, clauses
+//! 10.3 and 10.12 to 10.13).
 //!
 //! ```text
 //!  AIFS, backoff | preamble | frame frame frame ... | SIFS | block ack | AIFS, backoff | preamble | ...
@@ -8,9 +8,9 @@
 //! ```
 //!
 //! A frame reaches the far end with its last bit. If it must be repeated, it begins the next
-//! aggregate, and the frames behind it wait in the far end for it. Its departure must be known before
-//! the packets behind it are, so that the model assumes that its aggregate gets as long as the
-//! preceding one.
+//! aggregate, and the frames behind it wait in the far end for it. Its departure must be known
+//! before the packets behind it are known. The model therefore assumes that its aggregate gets as
+//! long as the preceding one.
 
 use super::Transmitter;
 use crate::random::{RandomSource, RandomStream};
@@ -53,7 +53,7 @@ impl WifiConfig {
         (bits * u128::from(SECOND)).div_ceil(u128::from(self.rate_bps.get())) as Nanos
     }
 
-    /// Bytes per second that always waiting packets of `bytes` get.
+    /// Bytes per second that are sent if packets of `bytes` always wait.
     #[must_use]
     pub fn saturated_bytes_per_s(&self, bytes: u32) -> f64 {
         let airtime = self.airtime(bytes);
@@ -99,7 +99,7 @@ impl WifiTransmitter {
         }
     }
 
-    /// Whether a packet that arrived then joins the current aggregate.
+    /// Whether a packet that arrived at `arrived` joins the current aggregate.
     fn joins(&self, arrived: Nanos, airtime: Nanos) -> bool {
         (1..self.config.max_frames.get()).contains(&self.frames)
             && arrived <= self.begins
@@ -111,7 +111,7 @@ impl WifiTransmitter {
         self.ends + SIFS + BLOCK_ACK + AIFS + self.backoff
     }
 
-    /// Begins an aggregate for a packet that arrived then.
+    /// Begins an aggregate for a packet that arrived at `arrived`.
     fn begin_aggregate(&mut self, arrived: Nanos) {
         if self.repeated.0 > 0 && self.next_access() < arrived {
             // The repeated frames did not wait for the packet.

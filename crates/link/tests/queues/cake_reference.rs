@@ -200,7 +200,7 @@ struct Class {
     next: Nanos,
     /// In the order in which they appeared.
     flows: Vec<Flow>,
-    /// Numbers of flows; the first of a list has its turn.
+    /// Lists of flow numbers; the first flow of a list is served next.
     new: VecDeque<u32>,
     old: VecDeque<u32>,
     decaying: VecDeque<u32>,
@@ -352,7 +352,8 @@ impl Model {
         }
     }
 
-    /// The class of the highest number that is within its rate, or that will be first.
+    /// The class with the highest number that is within its rate, or else the one that will be
+    /// within its rate first.
     fn choose(&self, now: Nanos) -> Option<usize> {
         let has_turns = |class: &Class| {
             class.flows.iter().any(|flow| !matches!(flow.set, Set::None | Set::Decaying))
@@ -462,7 +463,8 @@ fn agree(
             prop_assert_eq!(packet, model.dequeue(free));
             model.in_transmission = packet.as_ref().map_or(0, memory);
             marks += usize::from(packet.is_some_and(|packet| packet.marked));
-            // The line below takes 10 Mbit/s; a shaper that holds its packets names the time.
+            // The link below has a rate of 10 Mbit/s. If the shaper holds all packets, it
+            // determines the next time.
             free = packet.map_or(queue.next_release(), |each| free + u64::from(each.bytes) * 800);
         }
         let ecn = if *is_capable { Ecn::Ect0 } else { Ecn::NotEct };

@@ -147,7 +147,7 @@ fn agree(arrivals: &Arrivals, ramp: bool, wc: u8, seed: u64) -> Result<[usize; 2
         classic_protection: wc,
         ..DualPi2Config::default()
     };
-    // The packet in transmission is no part of the queue of the RFC.
+    // The queue of the RFC does not contain the packet in transmission.
     let limits = BufferLimits::limit_packets(LIMIT as u64 + 1);
     let mut queue = DualPi2::new(limits, config, RandomStream::from_seed(seed));
     let mut model = Rfc::new(seed, &config);

@@ -147,7 +147,7 @@ fn arrivals() -> impl Strategy<Value = Arrivals> {
 fn agree(arrivals: &Arrivals, ecn: bool, seed: u64) -> Result<usize, TestCaseError> {
     let ecn_below = ecn.then_some(MAX_ECNTH);
     let config = PieConfig { rules: PieRules::Rfc8033, ecn_below, ..PieConfig::default() };
-    // The packet in transmission is no part of the queue of the RFC.
+    // The queue of the RFC does not contain the packet in transmission.
     let limits = BufferLimits::limit_packets(TAIL_DROP as u64 + 1);
     let mut pie = Fifo::new(limits, Pie::new(config, RandomStream::from_seed(seed)));
     let mut model = Rfc::new(seed);

@@ -21,7 +21,7 @@ pub struct PacketComparison {
     pub compares_timestamps: bool,
     /// Offset of our timestamps from those in the script, which the first sent packet defines.
     timestamp_offset: Option<u32>,
-    /// Our timestamps by those in the script.
+    /// Our timestamp for each timestamp in the script.
     timestamps: HashMap<u32, u32>,
     /// Whether the script sets the size of the receive buffer.
     pub has_buffer_size: bool,

@@ -16,7 +16,7 @@ enum Notification {
     Time(&'static str, u64, Nanos),
 }
 
-/// Data of a call of which the application wants to learn.
+/// Data of a call about which the application requests notifications.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Awaited {
     /// Byte after the data.

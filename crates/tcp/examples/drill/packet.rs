@@ -132,7 +132,7 @@ fn parse_options(text: &str) -> Result<OptionSpec, ScriptError> {
     Ok(options)
 }
 
-/// `e1b 1 ceb 0 e0b 1`, or the first fields of it; all three in any order.
+/// Parses `e1b 1 ceb 0 e0b 1`, in any order, or only the first fields.
 fn parse_accurate_ecn(words: &[&str]) -> Option<Vec<u32>> {
     let mut bytes = Vec::new();
     for name in ["e1b", "ceb", "e0b"].iter().take(words.len() / 2) {

@@ -160,7 +160,7 @@ impl StackSettings {
                 stack.accurate_ecn = number >= 3;
                 self.offers_accurate_ecn = number == 3;
             }
-            // Without cookies: `TFO_CLIENT_NO_COOKIE`, `TFO_SERVER_COOKIE_NOT_REQD`.
+            // TCP Fast Open without cookies: `TFO_CLIENT_NO_COOKIE`, `TFO_SERVER_COOKIE_NOT_REQD`.
             ("tcp_fastopen", _) => stack.fast_open = number & 0x204 != 0,
             ("tcp_frto", _) => stack.frto = on,
             ("tcp_reordering", _) => stack.reordering.initial = number as u32,
@@ -293,7 +293,8 @@ fn parse_product(text: &str) -> Option<i64> {
     }
 }
 
-/// Window scale for a receive buffer, as in Linux: the minimum with which the window can cover it.
+/// Window scale for a receive buffer, as in Linux: the minimum with which the window can be as
+/// large as the buffer.
 fn window_scale_of(buffer: i64) -> u8 {
     let bits = 63_u32.saturating_sub(buffer.max(1).leading_zeros());
     bits.saturating_sub(15).min(14) as u8

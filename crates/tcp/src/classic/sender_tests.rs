@@ -455,7 +455,7 @@ fn packets_of_limited_transmit_are_not_halved() {
         202  ack 11  -> 14     | cwnd 4 ssthresh 4 recovered(1)
         ",
     );
-    // Also after a timeout.
+    // The same holds after a timeout.
     let sender = trace(
         &tcp,
         100,

@@ -25,12 +25,12 @@ const FIRST_ECT_BYTES: u32 = 1;
 const MAX_PENDING_MARKS: u8 = 6;
 /// Bytes of all options of a packet.
 const OPTION_SPACE: u32 = 40;
-/// The option is sent at least so often per round trip: `TCP_ACCECN_BEACON_FREQ_SHIFT`.
+/// Minimum number of packets with the option per round trip: `TCP_ACCECN_BEACON_FREQ_SHIFT`.
 const OPTIONS_PER_ROUND: Nanos = 4;
 /// Bytes with one codepoint after which the option is sent: 2^22.
 const BYTES_PER_OPTION: u32 = 22;
-/// Without marks in the option, ACE wrapped only if the bytes are not below this part of the bytes
-/// that the wrap means: `TCP_ACCECN_SAFETY_SHIFT`.
+/// ACE counts as wrapped only if the option reports at least half (a shift of 1) of the bytes that
+/// the wrap implies: `TCP_ACCECN_SAFETY_SHIFT`.
 const SAFETY_SHIFT: u32 = 1;
 
 /// The option with the order EE1B, ECEB, EE0B (kind 174), which Linux sends: section 3.2.3.
@@ -91,11 +91,11 @@ pub struct ReceivedMarks {
     bytes: [u32; 3],
     /// Marked packets since the last acknowledgement.
     pending: u8,
-    /// Next packets with the option, regardless of the time.
+    /// Number of next packets that carry the option, however recently it was sent.
     demanded: u8,
     option_sent_at: Nanos,
     last: Ecn,
-    /// Fields up to the last codepoint received.
+    /// Number of fields that include the last codepoint received.
     required: u8,
     /// ACE of the first packet of a client: it acknowledges the SYN-ACK.
     handshake_ace: Option<u8>,
@@ -254,7 +254,8 @@ impl ReportedMarks {
 }
 
 impl NewlyDelivered {
-    /// Number of marked packets, which equals `delta` modulo 8; `ce_bytes` is their data if known.
+    /// Number of marked packets, which equals `delta` modulo 8. `ce_bytes`: bytes of their data, if
+    /// known.
     fn resolve_wrap(self, delta: u32, ce_bytes: Option<u32>) -> u32 {
         let Self { packets, mss } = self;
         if packets <= ACE_MASK {

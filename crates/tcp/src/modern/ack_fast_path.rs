@@ -1,4 +1,4 @@
-//! Fast path: saves 13 % of the instructions of the bench row of `linux-cubic` on EVEN.
+//! The fast path saves 13 % of the instructions in the row `linux-cubic` of the benchmark EVEN.
 //!
 //! Handles most acknowledgements: no packet is missing, and this acknowledgement reports no missing
 //! packets. Each step also exists in [`super::ack`]; steps without effect in this case are omitted,

@@ -175,7 +175,8 @@ impl DeliveryCounter {
     }
 
     /// Completes an acknowledgement with a rate sample. If the interval is shorter than the minimum
-    /// round-trip time, a retransmitted packet's first copy was acknowledged, and there is no rate.
+    /// round-trip time, the acknowledgement was for the first copy of a retransmitted packet, and
+    /// there is no rate.
     #[inline(always)]
     pub fn finish_ack_with_rate_sample(
         &mut self,

@@ -139,7 +139,7 @@ impl Endpoint {
         let accepted = self.call_with_probe(probe, |connection, probe| {
             connection.write_to_buffer(now, bytes, probe)
         });
-        // An upper bound, because a later write may fill the last packet of this one.
+        // This is an upper bound, because a later write may fill the last packet of this write.
         let packets = u32::try_from(accepted.div_ceil(u64::from(tcp.stack.mss)));
         self.size = self.size.saturating_add(packets.unwrap_or(u32::MAX)).min(u32::MAX - 1);
         accepted
@@ -255,8 +255,8 @@ impl Endpoint {
         outcome
     }
 
-    /// Passes a segment to the connection; returns whether it contains new data. Inlined into the event
-    /// loop of a simulation, it would lack registers.
+    /// Passes a segment to the connection; returns whether it contains new data. Not inlined,
+    /// because the event loop of a simulation would then lack registers.
     #[inline(never)]
     fn pass_to_connection(
         &mut self,

@@ -42,7 +42,7 @@ pub(super) struct OffloadChunk {
     left: u32,
     /// Whether the chunk has more than one packet.
     has_several: bool,
-    /// Reason why new data waits for a larger chunk.
+    /// Why new data waits until a larger chunk can be sent.
     deferral: DeferralReason,
 }
 

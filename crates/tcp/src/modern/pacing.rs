@@ -40,7 +40,7 @@ pub struct Pacer {
 #[derive(Clone, Copy, Debug)]
 struct CachedChunkSize {
     rate: u64,
-    /// Packets per chunk, and in the chunks that are not paced.
+    /// Packets per chunk. `unpaced`: number of packets at the start that are not paced.
     packets: u32,
     unpaced: u32,
 }

@@ -57,7 +57,8 @@ pub(super) fn window_event(sender: &Sender, tcp: &ModernTcpConfig) -> TcpEvent {
     }
 }
 
-/// Forwards the events of a sender, for which a file has no end, to the probe of its file.
+/// Forwards the events of a sender to the probe of its file. The sender does not know where a file
+/// ends.
 pub(super) struct PacketEventProbe<'a, P> {
     pub probe: &'a mut P,
     /// Packets written.

@@ -54,7 +54,7 @@ presets! {
     LinuxReno "linux-reno" Stack { control: CongestionControlKind::Reno, ..LINUX },
     /// Linux with BBR version 1 and TCP's own pacing.
     LinuxBbr "linux-bbr" Stack { control: CongestionControlKind::Bbr, ..LINUX },
-    /// Linux with Reno, and SACK, DSACK, RACK, TLP and F-RTO off, reordering fixed at 3.
+    /// Linux with Reno, without SACK, DSACK, RACK, TLP and F-RTO, and with a dupthresh of 3.
     LinuxRenoClassic "linux-reno-classic" LINUX_RENO_CLASSIC,
     /// RFC 6675 over RFC 5681 and RFC 6298.
     RfcSack "rfc-sack" RFC_SACK,

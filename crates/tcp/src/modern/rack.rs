@@ -157,7 +157,8 @@ impl RackState {
             if packet.marks.contains_any(PacketMarks::LOST) && !in_flight_again {
                 continue;
             }
-            // A retransmission may follow new data of the same instant, which then is no proof.
+            // A retransmission may be sent right after new data, at the same time. The delivery of
+            // these data then proves nothing.
             let is_proof = !in_flight_again || self.newest_was_retransmitted;
             let proof = if is_proof { self.newest } else { (self.newest.0, 0) };
             if proof <= (packet.sent_at, flight.end_byte_of(number)) {

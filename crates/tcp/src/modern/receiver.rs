@@ -253,7 +253,7 @@ impl Receiver {
         }
     }
 
-    /// A packet without data has timestamps.
+    /// Processes the timestamps of a packet without data.
     pub fn on_timestamp_without_data(&mut self, start: u64, stamps: Timestamps) {
         let (len, fin, ecn) = (0, false, Ecn::NotEct);
         let timestamps = Some(stamps);
@@ -336,7 +336,7 @@ impl Receiver {
     fn schedule_ack_as_linux(&mut self, now: Nanos, in_order: bool, stack: &Stack) {
         let full = self.next_expected() - self.acknowledged > u64::from(self.largest);
         let quick = self.delay.quick > 0 && !self.delay.interactive;
-        // Linux: whether the window would not be smaller than the advertised one.
+        // As in Linux: true if the new window is at least the advertised one.
         let window_moves = self.read + self.space(stack) >= self.allowed;
         let reading = stack.receiving.reading;
         let drained = reading == ApplicationReading::EachPacket

@@ -51,7 +51,7 @@ fn linux_tcp_grow_window_acks_immediately_while_window_grows() {
     // An eighth of 4 MiB in steps of 2 x 1460 bytes, plus sixteen packets.
     let immediate = (4_usize << 20) / 8 / 2920 + 1 + 16;
     assert_eq!(all.iter().position(|acked| !acked), Some(immediate));
-    // Also above gaps: duplicates are not compressed.
+    // Packets above a gap are also acknowledged immediately: duplicates are not compressed.
     let mut receiver = Receiver::new(1, &stack);
     let held = (1..9).map(|number| data(1 + number * 1448, 1448));
     assert!(held.into_iter().all(|packet| !arrive(&mut receiver, 0, packet, &stack).is_empty()));
@@ -63,7 +63,7 @@ fn window_followed_by_fin_gives_two_quick_acks() {
     let stack = Stack { receiving: ReceiverRules { buffer: 1448, ..stack.receiving }, ..stack };
     let mut receiver = Receiver::new(1, &stack);
     let last = ArrivingData { fin: true, ..data(1, 1448) };
-    // At least two: Linux's `tcp_incr_quickack`.
+    // At least two acknowledgements are immediate: Linux's `tcp_incr_quickack`.
     receiver.on_data(0, &last, &stack);
     assert_eq!(receiver.delay.quick, 2);
     assert_eq!(receiver.poll_ack(&stack).map(|ack| ack.ack), Some(1450));

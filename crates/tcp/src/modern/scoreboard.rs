@@ -203,7 +203,8 @@ impl Sender {
         self.rack.reorderings += 1;
     }
 
-    /// Without SACK: more duplicates than outstanding packets can cause indicate reordering.
+    /// Without SACK, reordering is indicated by more duplicates than the outstanding packets can
+    /// cause.
     fn limit_duplicate_count(&mut self, addend: u32, stack: &Stack) {
         let out = self.flight.packets_out();
         let holes = self.flight.lost.max(1).min(out);

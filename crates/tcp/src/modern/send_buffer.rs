@@ -204,7 +204,7 @@ impl Sender {
         }
     }
 
-    /// Time since which the receiver has not made progress possible, if the timer expired: Linux's
+    /// Time since which the receiver has allowed no progress, if the timer expired: Linux's
     /// `retrans_stamp` and `icsk_probes_tstamp`.
     pub(super) fn stalled_since(&self) -> Option<Nanos> {
         match self.timer {

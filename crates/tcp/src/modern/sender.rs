@@ -68,7 +68,8 @@ pub(super) struct TailProbe {
 pub(super) struct WindowUsage {
     /// Whether the window was fully used in the current round.
     pub limited: bool,
-    /// Otherwise the maximum number of outstanding packets.
+    /// Maximum number of outstanding packets in the current round, if the window was not fully
+    /// used.
     pub max_out: u32,
     /// The round ends when this byte is acknowledged.
     pub round_end: u64,

@@ -64,7 +64,7 @@ pub enum RttRule {
 /// Condition for pacing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PacingCondition {
-    /// If the congestion control requests a rate (BBR).
+    /// Packets are paced if the congestion control requests a rate (BBR).
     ByControl,
     /// Always: two windows per round-trip time in slow start, otherwise 1.2, as in Linux with the
     /// queue discipline `fq`.

@@ -34,7 +34,7 @@ pub struct ModernTcpConfig {
 /// Bytes of an Ethernet header, which `fq` counts.
 const ETHERNET_BYTES: u32 = 14;
 
-/// Packets that a connection may hand to `fq` before they are due, at the least:
+/// Minimum number of packets that a connection may hand to `fq` before they are due:
 /// `tcp_small_queue_check`. At higher rates, Linux allows the data of a millisecond.
 const SMALL_QUEUE_PACKETS: u32 = 2;
 

@@ -10,7 +10,7 @@ use crate::tcp_event::TimeoutState;
 use crate::tcp_event::{TcpEvent, TcpProbe};
 use tcpcast_link::time::{MILLISECOND, NEVER, Nanos};
 
-/// Added to waiting times, so that packets can arrive.
+/// Added to waiting times, so that packets have time to arrive.
 const TIMER_MARGIN: Nanos = 2 * MILLISECOND;
 
 impl Sender {

@@ -1,4 +1,4 @@
-//! Division of 128-bit numbers, most of which fit into 64 bits.
+//! Division of 128-bit numbers that usually fit into 64 bits.
 
 /// Returns the quotient, rounded down. A 128-bit division is many times slower than a 64-bit one.
 #[inline(always)]

@@ -185,13 +185,14 @@ mod tests {
         assert!(newer.supersedes(&ack(9, &[])));
         assert!(newer.supersedes(&ack(10, &[(20, 30)])));
         assert!(newer.supersedes(&ack(9, &[(20, 40)])));
-        // It supersedes no duplicate, no ack with information that would be lost, and no report of a
-        // duplicate.
+        // An ack supersedes neither an equal ack, nor an ack with additional information, nor one
+        // that reports a duplicate.
         assert!(!newer.supersedes(&newer));
         assert!(!newer.supersedes(&ack(11, &[])));
         assert!(!newer.supersedes(&ack(9, &[(50, 60)])));
         assert!(!newer.supersedes(&ack(9, &[(5, 8)])));
-        // It supersedes neither data nor flags, and nothing if its own timestamp is older.
+        // An ack supersedes neither data nor flags. An ack with an older timestamp supersedes
+        // nothing.
         assert!(!newer.supersedes(&Segment { len: 1, ..ack(9, &[]) }));
         let fin = SegmentFlags { fin: true, ..PURE_ACK };
         assert!(!newer.supersedes(&Segment { flags: fin, ..ack(9, &[]) }));

@@ -12,8 +12,8 @@ const MAX_RANGES: usize = 64;
 #[derive(Clone, Debug)]
 pub(super) struct AckTracker {
     received: RangeSet,
-    /// Number of ranges of the last ACK frame, and bytes of all except the newest one, as long as
-    /// packets only extend the newest one.
+    /// Number of ranges of the last ACK frame, and bytes of all ranges except the newest one.
+    /// `None` once a packet has changed more than the newest range.
     older: Option<(usize, u32)>,
     largest_at: Nanos,
     largest_eliciting: Option<u64>,
@@ -118,7 +118,7 @@ impl AckTracker {
         }
     }
 
-    /// Nothing is acknowledged any more: the keys of the space are discarded.
+    /// Stops acknowledging, because the keys of the space are discarded.
     pub fn discard(&mut self) {
         (self.is_due, self.eliciting, self.deadline) = (false, 0, NEVER);
     }

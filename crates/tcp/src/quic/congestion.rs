@@ -122,7 +122,7 @@ impl QuicCongestion {
         if rules.fills_window { filled <= window } else { filled < window }
     }
 
-    /// Whether the pacer allows another datagram; if not, it is told that one waits.
+    /// Whether a datagram must wait for the pacer; if so, the pacer records that one waits.
     #[inline]
     pub fn must_wait_for_pacer(&mut self, now: Nanos, rtt: &QuicRtt, rules: &QuicRules) -> bool {
         let window = u64::from(self.window.cwnd) * u64::from(self.datagram);
@@ -195,8 +195,8 @@ impl QuicCongestion {
         }
     }
 
-    /// All packets of an acknowledgement are processed, but not the losses that it shows: controls
-    /// of the window grow it.
+    /// Lets a congestion control that only sets the window grow it. Called after all packets of an
+    /// acknowledgement, and before the losses that it shows.
     #[inline]
     pub fn grow_window(
         &mut self,
@@ -248,7 +248,8 @@ impl QuicCongestion {
         undoes
     }
 
-    /// The losses of an acknowledgement are processed too: controls of the rate set rate and window.
+    /// Lets a congestion control that sets the rate set rate and window. Called after the losses of
+    /// an acknowledgement.
     #[inline]
     pub fn set_window_and_rate(&mut self, now: Nanos, delivered: &Delivered, rtt: &QuicRtt) {
         if !self.control.sets_window_and_rate() {

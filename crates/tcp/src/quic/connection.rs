@@ -217,7 +217,7 @@ impl QuicConnection {
         self.received.held_blocks().last().map_or(self.received.next_expected(), |last| last.end)
     }
 
-    /// Nothing is sent any more except acknowledgements.
+    /// From now on, this end sends only acknowledgements.
     pub(super) fn abandon(&mut self) {
         self.is_abandoned = true;
         self.congestion.pacer.stop_waiting();
@@ -247,7 +247,7 @@ impl QuicConnection {
         result
     }
 
-    /// Whether the keys of a packet exist: without them it is dropped.
+    /// Whether the keys of a packet exist. A packet without keys is dropped.
     #[inline]
     fn can_read(&self, packet: &QuicPacket) -> bool {
         let state = &self.handshake;
@@ -434,7 +434,7 @@ impl QuicConnection {
         }
     }
 
-    /// Whether the server has certainly validated the address of this client, or this is the server.
+    /// Whether this end is the server, or knows that the server has validated its address.
     fn knows_validation(&self) -> bool {
         self.handshake.role == EndpointRole::Server
             || self.handshake.is_confirmed
@@ -504,7 +504,7 @@ impl QuicConnection {
     /// Time at which an acknowledgement is due; [`NEVER`] if none waits.
     #[inline]
     pub(super) fn ack_deadline(&self) -> Nanos {
-        // Those of Initial and Handshake packets are sent immediately.
+        // Acknowledgements of Initial and Handshake packets are sent immediately.
         self.acks[Space::Application as usize].deadline()
     }
 

@@ -218,8 +218,8 @@ fn rfc_9002_lost_packet_is_sent_again_after_the_packet_threshold() {
 
 #[test]
 fn rfc_9002_6_2_lost_tail_is_repaired_by_a_probe() {
-    // The probe timeout is 60 ms, 4 times the remaining variation of less than 30 ms, and 25 ms;
-    // a lost packet below an acknowledged ping is sent again at once, one round trip later.
+    // The probe timeout is the sum of 60 ms, 4 times the variation (less than 30 ms), and 25 ms. If
+    // the probe is a ping, its acknowledgement shows the loss one round trip later.
     let mut ends = Vec::new();
     for probes_carry_data in [true, false] {
         let rules = QuicRules { probes_carry_data, ..QuicRules::RFC };
@@ -269,7 +269,7 @@ fn flow_control_limits_unread_data_and_grows_as_the_rules_say() {
         let sent = pair.sent_by(CLIENT);
         sent.iter().filter(|sent| sent.datagram.first.max_data.is_some()).count()
     };
-    // 466,000 B in steps of an eighth of the window, at most one per packet; and doublings.
+    // A sliding window is announced in steps of an eighth of the window, at most once per packet.
     assert!(updates(&sliding) > 100, "{}", updates(&sliding));
     assert_eq!(updates(&doubling), 6, "20,000 to 1,280,000");
     assert!(doubling.path.now < sliding.path.now);
@@ -282,7 +282,7 @@ fn pacing_spreads_the_window_over_the_round_trip() {
     let times: Vec<Nanos> = pair.sent_by(SERVER).iter().map(|sent| sent.at).collect();
     let burst = times.iter().filter(|at| **at == 0).count();
     assert_eq!(burst, 10);
-    // After the first round trip, 1.25 windows per round-trip time.
+    // After the first round trip, the pacer sends 1.25 windows per round-trip time.
     let mut largest = 0;
     for at in &times[10..] {
         largest = largest.max(times[10..].iter().filter(|other| *other == at).count());

@@ -49,7 +49,7 @@ impl HandshakeBytes {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct HandshakeState {
     pub role: EndpointRole,
-    /// Keys of Handshake packets exist; keys to send and to read 1-RTT packets exist.
+    /// Whether keys of Handshake packets exist; below, keys to send and to read 1-RTT packets.
     pub has_handshake_keys: bool,
     pub sends_application: bool,
     pub reads_application: bool,

@@ -97,7 +97,7 @@ impl SentPackets {
         }
     }
 
-    /// Number of the first packet that is perhaps in flight.
+    /// Number of the first packet that may be in flight.
     #[inline(always)]
     pub fn first_number(&self) -> u64 {
         self.first

@@ -106,7 +106,7 @@ pub(super) struct HystartPlusPlus {
     /// by a quarter.
     baseline: Option<Nanos>,
     rounds: u32,
-    /// Acknowledged packets that are not yet a packet of the window.
+    /// Acknowledged packets that have not grown the window by a packet yet.
     credit: u32,
 }
 

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ChunkToSend {
     pub chunk: Chunk,
-    /// Number of the packet that sent its first byte first, from 1.
+    /// Number, from 1, of the packet in which its first byte was first sent.
     pub number: u32,
     pub is_retransmission: bool,
 }
@@ -79,7 +79,7 @@ impl SendStream {
         !self.lost.is_empty() || self.has_new_data()
     }
 
-    /// Whether data can be sent that was never sent.
+    /// Whether new data can be sent.
     #[inline]
     pub fn has_new_data(&self) -> bool {
         // Flow control may end within a chunk.
@@ -142,8 +142,8 @@ impl SendStream {
         }
     }
 
-    /// A chunk is acknowledged; returns the number of packets of new data whose bytes are now
-    /// acknowledged, as all bytes before them.
+    /// A chunk is acknowledged; returns the number of packets of new data that are now acknowledged
+    /// together with all earlier bytes.
     #[inline]
     pub fn on_acked(&mut self, chunk: Chunk) -> u32 {
         if !self.lost.is_empty() {

@@ -116,8 +116,8 @@ fn max_outstanding(bounded_send_buffer: bool) -> f64 {
 
 #[test]
 fn send_buffer_limits_outstanding_packets_in_long_recovery() {
-    // After the overflow in slow start, one packet is repaired per round trip, and duplicate
-    // acknowledgements clock out new packets.
+    // After the overflow in slow start, the sender retransmits one packet per round trip, and
+    // duplicate acknowledgements clock out new packets.
     let bounded = max_outstanding(true);
     // Twice the window plus 64 KiB.
     assert!((2.05..=2.4).contains(&bounded), "{bounded}");

@@ -56,7 +56,7 @@ pub struct DirectionCounts {
     pub ce_bytes: u64,
     /// Packets and bytes with this mark that accurate ECN reports.
     pub reported_ce_packets: u64,
-    /// See `reported_ce_packets`; from the option.
+    /// Bytes with this mark that the option of accurate ECN reports: see `reported_ce_packets`.
     pub reported_ce_bytes: u64,
     /// Acknowledgements of this direction with the ECN echo flag, without SYNs; with accurate ECN,
     /// those that report marks.

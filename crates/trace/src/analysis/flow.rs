@@ -617,7 +617,8 @@ impl Flow {
                 return is_earlier_timestamp(own, timestamp);
             }
         }
-        // Only duplicates, no captured data, show the hole: the capture began during a recovery.
+        // Only duplicates show the hole, and no captured data do: the capture began during a
+        // recovery.
         if overlap.after.is_none() && self.recovery.duplicates + 1 >= DUPLICATE_THRESHOLD {
             return false;
         }

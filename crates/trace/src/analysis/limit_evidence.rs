@@ -48,7 +48,7 @@ pub(super) struct EvidenceSums {
     /// Gaps per byte between these bursts, in units of [`PACE_UNIT_NS`], and their sum.
     paces: Option<Box<Histogram>>,
     pace_sum: f64,
-    /// Only if the tap is remote from the sender.
+    /// `None` unless the tap is remote from the sender.
     clock: Option<Box<SenderClockDelay>>,
 }
 

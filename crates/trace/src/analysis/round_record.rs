@@ -15,7 +15,7 @@ pub(super) enum WaitReason {
     Closed,
     /// The last segment was not full: no more data were available.
     Short,
-    /// Not visible in single packets.
+    /// Single packets do not show the reason.
     #[default]
     Open,
 }

@@ -199,7 +199,7 @@ fn busiest_directions_are_kept_and_others_counted() {
     for number in 0..10 {
         path.data(FIRST_TAP, 0, number);
     }
-    // Meanwhile a scan, with one packet per port and connection.
+    // A scan follows, with one packet per port and connection.
     let scanned: u32 = (1 << 17) + 1000;
     for number in 0..scanned {
         let mut probe = segment(true, 0, 0, 1 + (number % 60_000) as u16);

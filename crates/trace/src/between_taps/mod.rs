@@ -258,7 +258,7 @@ impl PacketMatcher {
             return;
         };
         let (soonest, latest) = record.expected_times_at_other_tap(tap, time, self.offset);
-        // Late by at least the observed range of transit times.
+        // The packet is late by at least the observed range of transit times.
         let long_ago = latest + (latest - soonest) < i128::from(self.last[other]);
         let count = if soonest < i128::from(first) {
             &mut record.not_covered

@@ -59,7 +59,7 @@ impl Part {
 /// Packets of one tap that have not been seen at the other.
 #[derive(Debug, Default)]
 pub(super) struct UnmatchedPackets {
-    /// By key, start and serial number.
+    /// Unmatched parts, by key, start and serial number.
     parts: BTreeMap<(u64, u32, u32), Part>,
     /// All parts in order of insertion; most have been matched.
     order: VecDeque<(Nanos, (u64, u32, u32))>,

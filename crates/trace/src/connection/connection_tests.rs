@@ -873,7 +873,7 @@ fn raised_duplicate_threshold_classifies_fast_retransmit() {
     for raised in [4, 5, 8] {
         let mut trace = started_transfer(false);
         trace.data(202.2, 10..14);
-        // Late enough for the timer by the RTT estimate.
+        // The duplicates are so late that, by the RTT estimate, the timer could have expired.
         (0..raised).for_each(|n| trace.ack(500.0 + 20.0 * f64::from(n), 4));
         trace.data(500.2 + 20.0 * f64::from(raised - 1), [4]);
         trace.ack(900.0, 14);

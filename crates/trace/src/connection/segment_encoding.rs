@@ -35,7 +35,7 @@ const HAS_TIMESTAMPS: u8 = 0x04;
 const HAS_IP_ID: u8 = 0x08;
 const HAS_RARE: u8 = 0x10;
 const AE: u8 = 0x20;
-/// With rare fields only.
+/// Only in segments with rare fields.
 const HAS_CE_BYTES: u8 = 0x40;
 
 /// Bits of the rare fields; the lowest bits hold the number of SACK blocks.

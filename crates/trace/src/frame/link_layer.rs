@@ -64,7 +64,7 @@ impl LinkType {
             113 => (14, NextLayer::Type),
             228 => (0, NextLayer::Ip(IpVersion::Four)),
             229 => (0, NextLayer::Ip(IpVersion::Six)),
-            // After the global route header.
+            // The header follows the global route header of 40 bytes.
             242 => (40, NextLayer::Infiniband),
             276 => (0, NextLayer::Cooked2),
             _ => return Self::Unknown(number),
@@ -175,7 +175,7 @@ fn layer_of_ethertype(kind: u16, rest: &[u8]) -> ParsedLayer<'_> {
         }
         0x8847 | 0x8848 => Ok((NextLayer::Mpls, rest)),
         0x8864 => Ok((NextLayer::Pppoe, rest)),
-        // Not a type, but the length of an IEEE 802.3 frame.
+        // The field is not a type, but the length of an IEEE 802.3 frame.
         0..0x0600 => Ok((NextLayer::Llc, rest)),
         _ => Err(SkipReason::NotIp),
     }

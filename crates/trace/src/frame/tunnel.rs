@@ -164,7 +164,7 @@ fn open_gre(bytes: &[u8]) -> OpenedTunnel<'_> {
     match (flags & 7, protocol) {
         (0, _) if flags & routing != 0 => Err(SkipReason::NotTcp),
         (0, 0x88be) => {
-            // Without a sequence number, ERSPAN type I, which has no header.
+            // A packet without a sequence number is ERSPAN type I, which has no header.
             let length = if flags & sequence != 0 { 16 } else { 4 };
             open_erspan(bytes, length)
         }
@@ -178,7 +178,7 @@ fn open_gre(bytes: &[u8]) -> OpenedTunnel<'_> {
             let rest = bytes_after(bytes, 4 + field(checksum) + field(key) + field(sequence))?;
             let layer = match protocol {
                 ETHERNET_BRIDGED => NextLayer::Ethernet,
-                // Not an Ethernet type: keepalives, and protocols without IP.
+                // The field is not an Ethernet type, but shows keepalives or protocols without IP.
                 0..0x0600 => return Err(SkipReason::NotTcp),
                 _ => NextLayer::Typed(protocol),
             };

@@ -354,7 +354,7 @@ class MeasuredNetwork:
     def waits_of_pairs(self, counts: SlotCounts) -> SlotCounts:
         """Replace the groups of queueing delays, a class on a link, by the numbers of pairs.
 
-        The data packets of the headline are left out, which are counted in the group of their pair.
+        The data packets of the headline are omitted, because the group of their pair counts them.
         """
         slots, slot, group, bucket, count = counts
         numbers = np.full(self.links * self.classes + 1, -1)

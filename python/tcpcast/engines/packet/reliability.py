@@ -80,8 +80,8 @@ MAX_STEADY_WIDTH = 0.01
 """Relative half-width of the interval up to which a value is steady although fewer than
 :data:`MIN_EVENTS` batches differ from the others."""
 RARE_BATCHES_FACTOR = 2.3
-"""Upper 95 % limit of a Poisson mean after one event, 5.57, minus 1, over the half-width by Student
-with one differing batch, 2.04; smaller for more batches."""
+"""Ratio of two half-widths with one differing batch: that of a Poisson mean after one event (the
+upper 95 % limit, 5.57, minus 1), and that by Student (2.04). It is smaller with more batches."""
 
 EVENT_NAMES: dict[Counters, str] = {
     ("timeouts",): "timeouts",
@@ -330,7 +330,7 @@ def _add_metric_warnings(  # noqa: PLR0913, PLR0917 - the reasons, and what thei
         return estimate
     if name == "rtt_packet_mean_s" and estimate.value > units.elapsed_s:
         # Packets that are still in flight count with their times, but not as acked packets.
-        text = "the run is too short: packets wait for their ACKs longer than it lasts"
+        text = "the run is too short: packets wait for their ACKs longer than the run lasts"
         return replace(estimate, value=math.nan).with_warning(text, withheld=True)
     if METRICS[name].unit == "1" and METRICS[name].counts_events and estimate.value > 1.0:
         # Packets of the warm-up that are lost later count as lost, but not as sent.
@@ -823,7 +823,7 @@ def _correlation_reason(scenario: Scenario, why: str, advise: Callable[[Scenario
     if not run.rtt_spread or run.replications == 1:
         return f"the run is too short: {why}; {advise(scenario)}"
     more = assignment_of("run.replications", RUN_LENGTH_FACTOR * run.replications)
-    return f"too few replications: each has another RTT (run.rtt_spread); use {more}"
+    return f"too few replications: each uses a different RTT (run.rtt_spread); use {more}"
 
 
 def _drift_reason(scenario: Scenario) -> str:
@@ -886,8 +886,8 @@ def no_steady_state_reason(
     """Return the reason why the flows of a run are not in a steady state, None if they are.
 
     A flow without a loss or mark still grows its window, unless the receiver window, its pacing or
-    a link limits it. A flow in its first fast recovery repairs the losses of slow start, one packet
-    per RTT.
+    a link limits it. A flow in its first fast recovery retransmits the packets lost in slow start,
+    one packet per RTT.
     """
     bulk = [
         index for index, group in enumerate(scenario.populations) if _can_reach_steady_state(group)

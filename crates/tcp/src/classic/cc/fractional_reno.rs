@@ -82,7 +82,8 @@ impl CongestionControl for FractionalReno {
     fn on_recovered(&mut self) {
         self.cwnd = self.ssthresh;
         if self.inclusive == 1 {
-            // The acknowledgement that ends recovery acknowledges new data, in slow start.
+            // The acknowledgement that ends recovery also acknowledges new data, so the window
+            // grows by slow start.
             self.on_ack();
         }
     }

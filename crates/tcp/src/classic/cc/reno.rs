@@ -86,7 +86,8 @@ impl CongestionControl for Reno {
         self.cwnd = self.ssthresh;
         self.ack_count = 0;
         if self.inclusive == 1 {
-            // The acknowledgement that ends recovery acknowledges new data, in slow start.
+            // The acknowledgement that ends recovery also acknowledges new data, so the window
+            // grows by slow start.
             self.on_ack();
         }
     }

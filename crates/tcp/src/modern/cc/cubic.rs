@@ -148,7 +148,8 @@ impl CubicControl {
         };
         let friendly =
             if self.options.reno_friendly { self.acks_per_packet_as_reno(cwnd) } else { None };
-        // At most one packet per two acknowledged: growth by half per round trip.
+        // The window grows by at most one packet per two acknowledged packets: by half per round
+        // trip.
         let per_packet = friendly.map_or(curve, |max| curve.min(max)).max(2);
         let at = same_tick.map_or(now, |last| last.at);
         let evaluated = same_tick.map_or(cwnd, |last| last.cwnd);

@@ -55,7 +55,7 @@ impl CongestionControl for DctcpControl {
         }
         let delivered = sample.total_delivered.wrapping_sub(self.delivered);
         let marked = sample.total_delivered_ce.wrapping_sub(self.delivered_ce);
-        // At least one unit, so that alpha can reach zero.
+        // Alpha decreases by at least one unit, so that it can reach zero.
         self.alpha -= (self.alpha >> GAIN_SHIFT).max(1).min(self.alpha);
         if marked > 0 {
             let share = (u64::from(marked) * u64::from(ALPHA_ONE >> GAIN_SHIFT))

@@ -1,8 +1,8 @@
 //! CUBIC by the formulas of RFC 8312 with a window in bytes, as quinn implements it.
 //!
-//! Under random loss its windows are some packets larger than those of Linux: growth begins with the
-//! reduction and not after recovery, follows the estimate of Reno's window without waiting for whole
-//! packets, and reductions keep fractions of a packet.
+//! Under random loss, its windows are a few packets larger than those of Linux. The window grows
+//! from the reduction on, not only after recovery. It follows the estimate of Reno's window without
+//! waiting for whole packets, and reductions keep fractions of a packet.
 
 use super::super::recovery_phase::PhaseName;
 use super::super::window::CongestionWindow;
@@ -56,8 +56,8 @@ impl FractionalCubic {
     }
 }
 
-/// A sender that leaves a byte of the window free may send a packet more than the whole packets of a
-/// window with a fraction.
+/// A sender that must only leave a byte of the window free sends another packet into a fraction of
+/// a packet, so the window is rounded up.
 fn rounded_up(window: f64) -> u32 {
     libm::ceil(window) as u32
 }

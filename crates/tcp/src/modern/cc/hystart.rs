@@ -12,7 +12,7 @@ const TRAIN_GAP: Nanos = 2 * MILLISECOND;
 const DELAY_SAMPLES: u8 = 8;
 /// Slow start ends when the round-trip time has increased by 1/8, limited to these bounds.
 const DELAY_BOUNDS: (Nanos, Nanos) = (4 * MILLISECOND, 16 * MILLISECOND);
-/// Four times the largest packet that Linux passes to an interface, in bytes. Sending it may
+/// Four times the largest packet that Linux passes to an interface, in bytes. Sending this much may
 /// lengthen a train.
 const TRAIN_BURST_BYTES: u64 = 4 * 65_536;
 

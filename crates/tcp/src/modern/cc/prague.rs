@@ -27,7 +27,7 @@ const MIN_WINDOW: u32 = 2;
 const HEADER_BYTES: u32 = 52;
 /// Smallest rate in bytes per second: `MINIMUM_RATE`.
 const MIN_RATE: f64 = 12_500.0;
-/// A larger window is a window and no rate, in packets: `prague_cwnd_transit`.
+/// Window in packets up to which a rate replaces the window: `prague_cwnd_transit`.
 const MAX_RATE_WINDOW: u32 = 4;
 /// Share by which the rate is larger in the first half of a round trip, and smaller in the second.
 const RATE_OFFSET: f64 = 4.0 / 128.0;
@@ -40,9 +40,10 @@ pub struct PragueOptions {
     /// RTT that flows with a shorter one emulate: `prague_rtt_target`; 0 without
     /// `prague_rtt_scaling`.
     pub target_rtt: Nanos,
-    /// Round trips after slow start after which flows emulate it: `prague_rtt_transition`.
+    /// Number of round trips after slow start from which flows emulate this RTT:
+    /// `prague_rtt_transition`.
     pub transition_rounds: u32,
-    /// Whether the window is a fraction, and a rate if it is small.
+    /// Whether the window may be fractional, and a rate replaces a small window.
     pub fractional: bool,
     /// Whether flows behave like Reno if a queue with classic ECN is detected:
     /// `prague_ecn_fallback`.
@@ -417,8 +418,8 @@ impl CongestionControl for PragueControl {
     }
 }
 
-/// Detection of a queue with classic ECN (`prague_classic_ecn_detection` of version 0.6): such a
-/// queue lets delay and its variation grow beyond those of an L4S queue.
+/// Detection of a queue with classic ECN (`prague_classic_ecn_detection` of version 0.6): behind
+/// such a queue, the delay and its variation are larger than behind an L4S queue.
 #[derive(Clone, Copy, Debug)]
 struct ClassicEcnDetection {
     /// Binary logarithm of the inverse gain of the averages.
@@ -426,7 +427,7 @@ struct ClassicEcnDetection {
     /// Smoothed round-trip time and mean deviation in nanoseconds.
     rtt: Option<f64>,
     deviation: f64,
-    /// From 0, an L4S queue, to 17, a classic one.
+    /// From 0, for an L4S queue, to 17, for a classic one.
     score: f64,
 }
 
@@ -575,7 +576,8 @@ mod tests {
         assert_eq!(flow.window.cwnd, 80);
         assert_eq!(flow.control.requested_pacing_rate(), Some(2 * 80 * 1500 * 100));
         flow.round(1);
-        // 79 packets later the window has followed to its half, and grown by 79/80 packet or so.
+        // After 79 packets, the window in use has decreased to half, and has grown by about 79/80
+        // of a packet.
         assert_eq!((flow.window.cwnd, flow.window.ssthresh), (41, 41));
     }
 
@@ -625,7 +627,8 @@ mod tests {
         for _ in 0..100 {
             flow.round(0);
         }
-        // In a second. With whole round trips it would be 33 times.
+        // 100 round trips take a second, which contains 40 emulated ones. If the updates waited for
+        // whole round trips, there would be 33.
         assert!((39..=40).contains(&(flow.control.rounds - 500)), "{}", flow.control.rounds);
     }
 

@@ -34,7 +34,7 @@ impl Flow {
         self.tfrc.rate / self.tfrc.mss
     }
 
-    /// The next packet arrives or is lost, and the acknowledgement has the current receive rate.
+    /// The next packet arrives or is lost; the acknowledgement reports the current receive rate.
     fn next_packet(&mut self, is_lost: bool) {
         let received = self.packets_per_second();
         self.next_packet_at_rate(is_lost, received, false);
@@ -122,7 +122,7 @@ fn section_3_1_rate_at_random_loss_is_that_of_the_equation() {
 
 #[test]
 fn section_1_rate_is_smoother_than_renos() {
-    // Without timeouts, which make Reno's rate vary at higher loss.
+    // At this loss there are no timeouts, which make Reno's rate vary at a higher loss.
     for loss in [0.001, 0.01] {
         let tfrc = mean_and_variation(&tfrc_rates(loss, 1000).0).1;
         let reno = mean_and_variation(&reno_rates(loss, 1000)).1;

@@ -7,7 +7,8 @@ use super::super::stack::Stack;
 use super::Receiver;
 use tcpcast_link::time::{MILLISECOND, Nanos};
 
-/// Data read in the first round-trip time for which the buffer does not grow (`TCP_INIT_CWND`).
+/// The buffer does not grow in a round-trip time in which at most this many packets are read
+/// (`TCP_INIT_CWND`).
 const FIRST_PACKETS: u64 = 10;
 /// Packets by which the window exceeds twice the data read in a round-trip time.
 const CUSHION_PACKETS: u64 = 16;
@@ -18,11 +19,11 @@ pub(super) struct WindowAutotuning {
     memory: BufferMemory,
     /// Largest window that the buffer allows now.
     pub clamp: u64,
-    /// Bytes read in a round-trip time, at most so far or in the last one with more.
+    /// Largest number of bytes read in a round-trip time so far.
     copied: u64,
     /// Byte and time at which the current round-trip time began.
     began_at: (u64, Nanos),
-    /// Smoothed round-trip time by the echoes of the own timestamps.
+    /// Smoothed round-trip time, measured by echoes of the receiver's timestamps.
     rtt: Option<Nanos>,
 }
 

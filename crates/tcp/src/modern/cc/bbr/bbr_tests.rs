@@ -51,7 +51,7 @@ fn linux_bbr_init_sets_rate_from_handshake_rtt() {
     let expected = 10.0 * 1448.0 / 0.08 * (739.0 / 256.0) * 0.99;
     let rate = sender.congestion_control().pacing_rate().unwrap() as f64;
     assert!((rate / expected - 1.0).abs() < 1e-3, "{rate}");
-    // The rate is so low that chunks have two packets from the beginning.
+    // The rate is so low that chunks contain two packets from the beginning.
     sender.write_bytes(0, 1 << 20, &stack, &mut ());
     let sent: Vec<_> =
         std::iter::from_fn(|| sender.poll_transmit(0, &stack)).map(|sent| sent.push).collect();
@@ -112,7 +112,7 @@ fn linux_bbr_sndbuf_expand_allows_three_windows_during_recovery() {
         }
         sender.flight.packets_out()
     };
-    // Plus 64 KiB, which Linux's `tcp_sendmsg_locked` fills if one byte of space is left.
+    // Linux's `tcp_sendmsg_locked` fills another 64 KiB if one byte of space is left.
     assert_eq!(room(Preset::LinuxBbr), 30 + 45);
     assert_eq!(room(Preset::LinuxCubic), 20 + 45);
 }

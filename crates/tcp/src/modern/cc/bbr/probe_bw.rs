@@ -42,7 +42,8 @@ impl Bbr {
         let in_flight = self.packets_in_net_at_next_send(ack, ack.prior_in_flight);
         let bw = self.max_bw.max_value();
         if gain > GAIN_UNIT {
-            // Until the target is in flight, unless packets are lost.
+            // A phase with a raised rate lasts until the target is in flight, unless packets are
+            // lost.
             return full_length && (ack.lost > 0 || in_flight >= self.target_inflight(bw, gain));
         }
         full_length || in_flight <= self.target_inflight(bw, GAIN_UNIT)

@@ -370,7 +370,7 @@ fn section_5_3_3_8_small_bdp_is_probed_as_often_as_reno_recovers() {
     // The wait of 2 to 3 s ends first: 40 to 60 rounds of 50 ms.
     assert!((38..=60).contains(&rounds), "{rounds}");
     let mut path = Path::in_cruise();
-    // At a bandwidth of 20 packets per round-trip time, after 20 rounds.
+    // At a bandwidth of 20 packets per round-trip time, the wait of 20 rounds ends first.
     path.bbr.short_term.bandwidth = Some(bandwidth_of(20, RTT));
     path.bbr.bw = bandwidth_of(20, RTT);
     let rounds = path.until(Bbr3Mode::Refill, 70);
@@ -487,7 +487,7 @@ fn section_5_5_10_3_losses_in_cruise_set_short_term_bounds() {
 #[test]
 fn section_5_5_11_2_undo_of_spurious_recovery_resumes_probe() {
     let mut path = Path::in_up();
-    // Those behind the fourth, which ends the probe, must not replace the saved state.
+    // The fourth loss ends the probe. Later losses must not replace the saved state.
     for since in 1..=9 {
         path.lose(1000 + since, 150, since);
     }

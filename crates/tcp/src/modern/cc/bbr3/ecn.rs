@@ -1,5 +1,6 @@
-//! Reaction to marks of a queue with a shallow threshold. The draft has none (section 3.7); this is
-//! that of google/bbr on routes with the feature `ecn_low`, in packets of ECT(0): `tcp_bbr.c`.
+//! Reaction to marks of a queue with a shallow threshold. The draft specifies no such reaction
+//! (section 3.7). The rules are those of google/bbr (`tcp_bbr.c`) for packets with ECT(0), on
+//! routes with the feature `ecn_low`.
 
 use super::super::AckSample;
 use super::super::path_model::GAIN_UNIT;
@@ -11,7 +12,7 @@ use tcpcast_link::time::{MILLISECOND, Nanos};
 const MAX_RTT: Nanos = 5 * MILLISECOND;
 /// Weight of a new sample of the share of marked packets: `bbr_ecn_alpha_gain`.
 const ALPHA_GAIN: u64 = GAIN_UNIT / 16;
-/// A round with marks reduces the window by this times `alpha`: `bbr_ecn_factor`.
+/// A round with marks reduces the window by this factor times `alpha`: `bbr_ecn_factor`.
 const FACTOR: u64 = GAIN_UNIT / 3;
 /// Share of marked packets above which too much is in flight: `bbr_ecn_thresh`.
 const MAX_SHARE: u64 = GAIN_UNIT / 2;
@@ -45,10 +46,10 @@ pub(super) struct Marks {
     enabled: bool,
     /// Whether the round-trip time was short enough.
     eligible: bool,
-    /// Moving average of the share of marked packets; it begins with all.
+    /// Moving average of the share of marked packets, initially 1.
     alpha: u64,
-    /// Totals at the last update of `alpha`, and at the acknowledgements since the newest delivered
-    /// packet was sent.
+    /// Totals at the last update of `alpha`. `last`: totals at each acknowledgement since the
+    /// newest delivered packet was sent.
     at_update: Totals,
     last: VecDeque<Totals>,
     /// Whether packets were marked in the round.
@@ -111,8 +112,8 @@ impl Bbr3 {
         }
     }
 
-    /// Whether more than half of the packets were marked that were delivered since the newest one was
-    /// sent.
+    /// Whether more than half of the packets that were delivered since the newest one was sent were
+    /// marked.
     pub(super) fn is_mark_share_too_high(&self, ack: &AckSample) -> bool {
         let sent = self.marks.last.front().filter(|_| ack.rate.prior_delivered.is_some());
         let share = sent.and_then(|totals| Totals::of_ack(ack).share_since(*totals));

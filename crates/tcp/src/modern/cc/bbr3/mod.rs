@@ -101,7 +101,8 @@ impl Bbr3Mode {
         matches!(self, Self::Down | Self::Cruise | Self::Refill | Self::Up)
     }
 
-    /// Whether losses indicate a too high probe rather than a reduced bandwidth.
+    /// Whether losses indicate that a probe was too high, rather than that the bandwidth has
+    /// fallen.
     fn probes_bandwidth(self) -> bool {
         matches!(self, Self::Startup | Self::Refill | Self::Up)
     }

@@ -17,7 +17,7 @@ impl Bbr3 {
         self.check_startup_loss(ack);
         if self.mode == Bbr3Mode::Startup && self.full.was_ever_full() {
             self.mode = Bbr3Mode::Drain { since: self.round };
-            // Not used by BBR; as in Linux it indicates that startup has ended.
+            // BBR does not use the threshold; as in Linux, it indicates that startup has ended.
             window.ssthresh = self.target_inflight_at(self.max_bw.max_value(), GAIN_UNIT);
         }
     }

@@ -32,8 +32,8 @@ fn larger_bound<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {
 }
 
 impl Bbr3 {
-    /// Section 5.5.11.1: saves the state before the first loss of a recovery. Losses that the same
-    /// acknowledgement reports behind the one that ends a probe must not replace it: the section
+    /// Section 5.5.11.1: saves the state before the first loss of a recovery. If a loss ends a
+    /// probe, further losses of the same acknowledgement must not replace this state: the section
     /// says so in words, but its pseudo-code saves the state again, because the end of the probe
     /// resets `is_loss_in_round`.
     pub(super) fn save_state(&mut self, window: &CongestionWindow) {
@@ -50,8 +50,8 @@ impl Bbr3 {
         };
     }
 
-    /// A round that the undo starts begins with the deliveries of the acknowledgement that caused it,
-    /// which the model does not know yet.
+    /// The undo may start a round, which begins with the deliveries of the acknowledgement that
+    /// caused it. The model does not know them yet.
     pub(super) fn start_round_after_undo(&mut self) {
         if std::mem::take(&mut self.undo.is_undone_by_ack) {
             self.start_round();
