@@ -217,6 +217,8 @@ def _items(name: str) -> list[str]:
         example = "" if is_typical else _example(fields[key])
         if example in kinds(entry):
             example = ""
+        if {"ratio", "number"} <= {*types}:
+            types.remove("number")  # a ratio may be a number without "%"
         value = example or default * is_typical
         if re.match(r"`\[[^]]", value):
             types = [t for t in types if not t.startswith("list of ")]
@@ -227,7 +229,7 @@ def _items(name: str) -> list[str]:
             types.append(example)
         if default.startswith("*"):
             types.append(default)
-        kind = ", ".join(types).replace("ratio, number", "ratio")
+        kind = ", ".join(types)
         head = f"`{key}` = {default}" if default.startswith("`") else f"`{key}`"
         if default.startswith("`"):
             meaning = DEFAULT_IN_TEXT.sub("", meaning)
