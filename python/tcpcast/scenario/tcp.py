@@ -369,7 +369,8 @@ class Tcp(Table):
     nodelay: StrictBool | None = Field(
         default=None,
         examples=[True],
-        description="send small packets at once (TCP_NODELAY), without Nagle's algorithm",
+        description="send small packets at once (TCP_NODELAY), without Nagle's algorithm in "
+        "Minshall's variant",
     )
     notsent_lowat: LowWater | None = Field(
         default=None,
