@@ -27,7 +27,7 @@ def test_few_loss_bursts_give_no_interval() -> None:
     for result in estimates:
         assert result.low is None
         assert result.interval_warning is not None
-        reason = "none, although the queue reached" if result.value == 0.0 else "they occurred in"
+        reason = "the queue dropped no packet" if result.value == 0.0 else "they occurred in"
         assert result.interval_warning.startswith(f"too few losses: {reason}")
     assert {result.value == 0.0 for result in estimates} == {True, False}
 

@@ -145,7 +145,7 @@ pub enum CrossPacketTimeRule {
     Delay,
     /// A random time after the preceding packet: a delay postpones all later packets.
     Cap,
-    /// As `Cap`, but also at each departure that leaves fewer packets than a drawn number.
+    /// Like `Cap`, and also at each departure that leaves fewer packets than a drawn number.
     Fill,
 }
 

@@ -55,7 +55,7 @@ const FIRST_STREAM_SOURCE: u32 = u32::MAX - 0xffff;
 struct RouterProbe<'a> {
     probes: &'a mut Probes,
     dropped: &'a mut Vec<Packet>,
-    /// What a packet of a stream finds on arrival is not reported.
+    /// Whether a packet of a stream arrives; what it finds in the queue is not recorded.
     is_cross: bool,
 }
 

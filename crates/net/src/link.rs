@@ -491,7 +491,7 @@ impl<T: Copy> Link<T> {
     }
 
     /// Processes a packet that reaches the link at `now`. Adds the packets that the queue drops to
-    /// `dropped`, unless it is only this packet.
+    /// `dropped`, unless it drops only this packet.
     #[inline(always)]
     pub(crate) fn enter(
         &mut self,

@@ -167,7 +167,7 @@ fn one_way_propagation(rtt: Nanos, rates: [Option<u64>; 3]) -> Nanos {
     (rtt - transmission) / 2
 }
 
-/// As [`w134_workload`], at a load at which no stack builds a standing queue.
+/// Like [`w134_workload`], at a load at which no stack builds a standing queue.
 fn even_loss_workload() -> (Workload, RunLimit) {
     let (mut workload, limit) = w134_workload();
     if let Traffic::OnOff { off, .. } = &mut workload.traffic {

@@ -110,4 +110,4 @@ PAPER: Paper[SampleSizes, PublishedRuns] = Paper(
 )
 
 reproduce = partial(published.reproduce, paper=PAPER, sets=(TWO_BOTTLENECKS,))
-"""As :func:`tcpcast_papers.published.description.reproduce`, for the figure."""
+"""Like :func:`tcpcast_papers.published.description.reproduce`, for the figure."""

@@ -221,11 +221,11 @@ def _figure15(runs: Runs, folder: Path) -> Section:
     panels[0].set_ylabel("share of recoveries (%)")
     section.figures.append(drawing.Plot(figure, folder / "figure15.png"))
     section.remarks = [
-        "Most recoveries repair one packet. After the final ack of such a recovery, ssthresh - 1 "
-        "packets are outstanding. The sender then sends one packet if cwnd becomes ssthresh, or "
-        "two packets if it also applies slow start to this ack. RFC 5681 allows both if cwnd = "
-        "ssthresh. In the paper 82.8 % of the bursts have two packets, so its TCP applies slow "
-        "start, as tcpcast does.",
+        "Most recoveries retransmit one packet. After the final ack of such a recovery, "
+        "ssthresh - 1 packets are outstanding. The sender then sends one packet if cwnd becomes "
+        "ssthresh, or two packets if it also applies slow start to this ack. RFC 5681 allows both "
+        "if cwnd = ssthresh. In the paper 82.8 % of the bursts have two packets, so its TCP "
+        "applies slow start, as tcpcast does.",
     ]
     return section
 

@@ -32,4 +32,4 @@ PAPER: Paper[SampleSizes, PublishedRuns] = Paper(
 )
 
 reproduce = partial(published.reproduce, paper=PAPER, sets=SETS)
-"""As :func:`tcpcast_papers.published.description.reproduce`, for homes."""
+"""Like :func:`tcpcast_papers.published.description.reproduce`, for homes."""

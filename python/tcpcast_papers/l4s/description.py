@@ -21,4 +21,4 @@ PAPER: Paper[SampleSizes, PublishedRuns] = Paper(
 )
 
 reproduce = partial(published.reproduce, paper=PAPER, sets=SETS)
-"""As :func:`tcpcast_papers.published.description.reproduce`, for measurements of L4S."""
+"""Like :func:`tcpcast_papers.published.description.reproduce`, for measurements of L4S."""

@@ -162,9 +162,9 @@ def _error_section(runs: Runs, folder: pathlib.Path) -> Section:
         "depend on a timer. The paper prints no numbers. TD only is (20), as in the paper, and "
         "does not use W_max.",
         "The model assumes that the rest of a round is lost. With this kind of loss, its error is "
-        "larger than with independent loss, and it overestimates: Reno has to repair many packets, "
-        "one per round trip or after a timeout, and the model has no recovery time. Reno repairs a "
-        "single loss in one round trip.",
+        "larger than with independent loss, and it overestimates: Reno must retransmit many "
+        "packets, one per round trip or after a timeout, and the model has no recovery time. Reno "
+        "recovers from a single loss in one round trip.",
     ]
     return section
 

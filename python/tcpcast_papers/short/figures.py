@@ -222,7 +222,7 @@ ERRORS: SectionDefinition[Runs, Case] = SectionDefinition(
         "timeout at any ack of new data, as with timestamps. By default, a timeout stays doubled "
         "until there is a new RTT sample, which retransmissions do not give.",
         "With two and three losses, two errors of the model partly cancel. The model uses one "
-        "recovery for each loss, although one recovery can repair a whole flight; its latency is "
+        "recovery for each loss, although one recovery can cover a whole flight; its latency is "
         "too long for large files. The model never doubles a timeout; its latency is too short for "
         "small files. The refined model corrects both errors, and adds the ack timer if b = 2. Its "
         "timeouts double while the same packet is lost again, and are reset for the next packet. "

@@ -31,7 +31,7 @@ DEFAULT_RULES: Rules = ()
 BACKOFF_UNTIL_ACK: Rules = (("backoff_until", "ack"),)
 """A doubled RTO is kept until the next ack of new data."""
 FRACTIONAL_WINDOWS: Rules = (*BACKOFF_UNTIL_ACK, ("window_unit", "bytes"))
-"""As :data:`BACKOFF_UNTIL_ACK`, with fractional windows."""
+"""Like :data:`BACKOFF_UNTIL_ACK`, with fractional windows."""
 
 MIN_TRANSFERS = 10
 """Minimum number of transfers with the same number of losses, to report their mean."""

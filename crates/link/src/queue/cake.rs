@@ -79,7 +79,7 @@ pub enum Isolation {
 }
 
 impl Isolation {
-    /// Whether source and destination hosts share the link equally, by the number of their queues.
+    /// Whether source hosts, and whether destination hosts share the link equally.
     fn shares_among(self) -> [bool; 2] {
         use Isolation::{DualDsthost, DualSrchost, TripleIsolate};
         let triple = self == TripleIsolate;
@@ -387,7 +387,7 @@ impl Tin {
         self.find_queue(bucket, tag, hosts())
     }
 
-    /// As [`Tin::queue_of`], for a flow without a queue or whose queue is not in its first bucket.
+    /// Like [`Tin::queue_of`], for a flow without a queue or whose queue is not in its first bucket.
     #[inline(never)]
     fn find_queue(&mut self, bucket: u32, tag: u32, hosts: [Option<u32>; 2]) -> u32 {
         self.index_by_bucket.resize(QUEUES as usize, NO_INDEX);

@@ -192,7 +192,7 @@ impl FluidHop {
         self.offer_work(source, now, self.packet)
     }
 
-    /// As [`FluidHop::offer_packet`], for a packet whose transmission takes `own` nanoseconds.
+    /// Like [`FluidHop::offer_packet`], for a packet whose transmission takes `own` nanoseconds.
     pub fn offer_work(
         &self,
         source: &mut FluidHopSourceState,

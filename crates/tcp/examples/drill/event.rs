@@ -80,8 +80,8 @@ fn strip_backquotes(text: &str) -> Option<&str> {
     text.strip_prefix('`').map(|shell| shell.trim_end_matches('`'))
 }
 
-/// `0`, `+.1`, `.2~.3`, `+.2~+.3`, `+.1...0.2`, `*`. Returns the time, the end of a blocking call,
-/// and the rest of the text.
+/// Parses a time: `0`, `+.1`, `.2~.3`, `+.2~+.3`, `+.1...0.2`, or `*`. Returns the time, the end of
+/// a blocking call, and the rest of the text.
 fn parse_time(text: &str) -> Result<(EventTime, Option<u64>, &str), ScriptError> {
     let end = text.find(|c: char| c.is_whitespace() || c == '<' || c == '>' || c == '%');
     let end = end.filter(|&end| end > 0);

@@ -587,7 +587,8 @@ fn threshold_of_one_detects_loss_at_first_duplicate() {
 
 #[test]
 fn fast_retransmit_sends_new_packets_if_inflated_window_allows() {
-    // RFC 5681, section 3.2, step 5. The last of three packets is sent before the loss is repaired.
+    // RFC 5681, section 3.2, step 5. The last of three packets is sent before the lost packet is
+    // acknowledged.
     let early = TcpConfig { duplicate_threshold: 1, last_packets_threshold: 1, ..reno() };
     for recovery in [LossRecovery::Reno, LossRecovery::NewReno { restart_timer: true }] {
         trace(

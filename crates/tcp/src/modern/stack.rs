@@ -78,8 +78,8 @@ pub enum PacingCondition {
 pub struct PacingRules {
     /// When packets are paced.
     pub condition: PacingCondition,
-    /// Bytes of headers per packet that count at the rate. Linux's own pacing counts only the data;
-    /// `fq` counted the frame until 4.19.
+    /// Bytes of headers per packet that count towards the rate. Linux's own pacing counts only the
+    /// data; `fq` counted the frame until 4.19.
     pub header_bytes: u32,
     /// Packets that TCP may hand to `fq` before they are due. They use the window like packets in
     /// flight.

@@ -594,7 +594,7 @@ impl QuicConnection {
         if self.ecn && is_eliciting { Ecn::Ect0 } else { Ecn::NotEct }
     }
 
-    /// As [`QuicConnection::poll`], with packets of several spaces in a datagram.
+    /// Like [`QuicConnection::poll`], with packets of several spaces in a datagram.
     fn poll_coalesced(&mut self, now: Nanos, datagram: &mut Datagram) -> Option<Sent> {
         let full = full_datagram(self.mss).min(self.handshake.budget());
         let mut room = full.min(MIN_DATAGRAM);

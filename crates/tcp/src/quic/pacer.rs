@@ -17,7 +17,7 @@ pub(super) struct PacedWindow {
 /// A token bucket whose size depends on the window.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct QuicPacer {
-    /// Bytes that may be sent, in 1/1024, and their maximum at this window.
+    /// Bytes that may be sent, in units of 1/1024 byte, and their maximum at this window.
     tokens: u64,
     capacity: u64,
     window: u64,

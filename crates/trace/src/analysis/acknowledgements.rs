@@ -19,7 +19,7 @@ use crate::segment::{Endpoint, Flags, Nanos, Segment};
 /// First timeout of a sender without RTT samples (RFC 6298): a longer one is unlikely.
 const MAX_FIRST_TIMEOUT: Nanos = 1_000_000_000;
 
-/// Number of data packets that are too few for a limit by a window.
+/// Maximum number of data packets that is too small to show a limit by a window.
 const MAX_PACKETS_WITHOUT_LIMIT: u64 = 2;
 
 /// Segments acknowledged by one acknowledgement.
@@ -67,7 +67,7 @@ impl Flow {
         let window = self.scaled_receive_window(segment);
         let same = window == self.window;
         let advances = number > self.acknowledged;
-        // Reason for waiting so far, which this acknowledgement may remove.
+        // Why the sender has waited so far; this acknowledgement may remove the reason.
         let wait = if advances || !same { self.wait_reason() } else { WaitReason::Open };
         if advances || !same {
             self.waited = wait;
@@ -440,7 +440,7 @@ impl Flow {
             rtt.withhold_if_acks_missing(tap.handshake_rtt());
         }
         let is_too_short = rtt.withhold_if_too_short(side, tap.handshake_rtt());
-        // Without a credible RTT, the tap shows no flights and rounds.
+        // Without a credible RTT, flights and rounds are unknown.
         let min_rtt = min_rtt.filter(|_| !is_too_short);
         let (tap_rtt, segment, bad_scale) = (tap.rtt_to_end(from), self.largest, self.bad_scale);
         let missing = self.counts.missing_bytes.div_ceil(u64::from(segment.max(1)));

@@ -514,8 +514,9 @@ impl ExchangeTracker {
     fn begin_response(&mut self, event: &DataSegmentEvent<'_>) {
         let client = &event.flows[self.client];
         let to_server = event.rtt_between_tap_and_end(1 - self.client);
-        // Acknowledged before a retransmission can have reached the server: an earlier transmission
-        // had, and the server took its time. In an interruption, acknowledgements were lost as well.
+        // The request was acknowledged before a retransmission could have reached the server, so an
+        // earlier transmission had reached it, and the server needed the time. In an interruption,
+        // acknowledgements were lost as well.
         let acked = client.last_data.unwrap_or(0);
         let early = to_server > MIN_REMOTE_RTT
             && self.vain < client.min_interruption()
@@ -668,7 +669,7 @@ impl ExchangeTracker {
         let lost = event.segment.time.saturating_sub(self.charged.max(shown));
         parts.client -= pauses;
         parts.retransmission += pauses + lost;
-        // The time before the loss remains: the server, or the transmission.
+        // The time before the loss is still to be charged to the server or the transmission.
         self.charged += lost;
     }
 

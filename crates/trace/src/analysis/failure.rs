@@ -431,7 +431,8 @@ impl FinRstTracker {
         self.fins[end].is_some()
     }
 
-    /// Time of the last data or of the FIN of the server, and until a client reacts to a FIN.
+    /// Time of the last data of the server, or of its FIN plus the time until a client reacts to a
+    /// FIN.
     fn response_time(&self, view: &ConnectionView<'_>) -> Option<Nanos> {
         let server = &view.flows[1 - view.client];
         let data = (server.counts.data_packets > 0).then_some(server.last_sent);

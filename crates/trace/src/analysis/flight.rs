@@ -287,12 +287,12 @@ impl SegmentsInFlight {
         self.segments.iter().find(data).map(|kept| kept.first)
     }
 
-    /// Whether the oldest data below `to` were sent once and not covered by SACK.
     /// First capture time of the oldest data in flight.
     pub(super) fn oldest_sent(&self) -> Option<Nanos> {
         self.segments.iter().find(|sent| sent.sends > 0).map(|sent| sent.first)
     }
 
+    /// Whether the oldest data below `to` were sent once and not covered by SACK.
     pub(super) fn was_oldest_sent_once_unsacked(&self, to: u64) -> bool {
         let data = |kept: &&StoredSegment| kept.sends > 0 && kept.marks & CONTROL == 0;
         let mut below = self.segments.iter().take_while(|kept| kept.start < to);

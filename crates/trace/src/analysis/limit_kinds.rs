@@ -16,7 +16,8 @@ named_enum! {
         SlowStart = "slow_start",
         /// The congestion window, without a standing queue.
         CongestionWindow = "congestion_window",
-        /// From a fast retransmit, or the first segment after a timeout, until all losses are repaired.
+        /// From a fast retransmit, or the first segment after a timeout, until all lost data are
+        /// acknowledged.
         LossRecovery = "loss_recovery",
         /// Waiting for the retransmission timer.
         Timeout = "timeout",

@@ -181,8 +181,8 @@ impl WindowReductions {
         }
     }
 
-    /// Updates the flight after recovery. Some senders fill the new window by a few segments per
-    /// acknowledgement; later, the window would have grown.
+    /// Updates the flight after recovery. Some senders fill the new window slowly, by a few
+    /// segments per acknowledgement. Much later, the window would have grown again.
     fn record_flight_after_reduction(&mut self, flight: u64, bytes: u64) {
         self.after = self.after.max(flight);
         self.acked += bytes;

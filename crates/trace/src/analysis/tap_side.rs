@@ -104,8 +104,8 @@ impl TapRtts {
         match newest {
             Some(newest) if !is_earlier_timestamp(newest, value) => other.newest = Some(newest),
             None if !segment.flags.contains_any(Flags::SYN) => {}
-            // One timestamp at a time; if the end is silent for a second, the echo is not expected any
-            // longer.
+            // Only one timestamp is awaited at a time. If the end is silent for a second, its echo
+            // is no longer expected.
             _ if other.awaited.is_none_or(|(_, since)| {
                 segment.time.saturating_sub(since.max(other.last)) > MAX_SILENCE
             }) =>

@@ -463,7 +463,7 @@ def _rare_loss_warnings(
                 reached = count_text(snapshot.largest_queue, "packet")
             else:
                 reached = f"{snapshot.largest_queue:,} of {scenario.buffer_pkts:,.0f} packets"
-            few = f"too few losses: none, although the queue reached {reached}"
+            few = f"too few losses: the queue dropped no packet, although it reached {reached}"
             messages[name] = f"{few}; {_more_events_advice(scenario)}"
         elif count < MIN_EVENTS:
             where = f"they occurred in {count} of {units.link('time_ns').size} batches of the run"

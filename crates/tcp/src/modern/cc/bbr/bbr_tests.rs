@@ -188,7 +188,7 @@ fn linux_bbr_pacing_gain_depends_on_mode_and_phase() {
         bbr.mode = mode;
         bbr.pacing_gain()
     };
-    // 2885/1000 and its inverse; 5/4, 3/4 and six times 1; in units of 1/256.
+    // The gains are 2885/1000 and its inverse, then 5/4, 3/4, and six times 1, in units of 1/256.
     assert_eq!([gain(BbrMode::Startup), gain(BbrMode::Drain)], [739, 88]);
     let cycle: Vec<u64> = (0..8).map(|phase| gain(BbrMode::ProbeBw { phase, since: 0 })).collect();
     assert_eq!(cycle, [320, 192, 256, 256, 256, 256, 256, 256]);
