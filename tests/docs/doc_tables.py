@@ -369,6 +369,8 @@ def _quic_rules(stack: QuicStack) -> list[str]:
         burst = f"data of {1e3 * stack.burst_time_s:g} ms, {few} to {many} packets"
     elif stack.burst_window_percent > 0:
         burst = f"{stack.burst_window_percent} % of the window, {few} to {many} packets"
+    if stack.pacing_wait == "packet_of_any_tokens":
+        burst += ", then pairs"
     every = f"every {stack.keys['ack_packets']}, " if stack.acks_reordering else ""
     grows = ", doubles" if stack.window_doubles else ""
     window = "none" if stack.window_bytes >= 1 << 40 else f"{stack.window_bytes:,} B{grows}"

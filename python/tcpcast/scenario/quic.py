@@ -75,9 +75,12 @@ class QuicStack(NamedTuple):
         lost, and at least two packets; 0 for never.
     pacing_percent
         Pacing rate in percent of the window per smoothed RTT; 0 for no pacing.
-    burst_min_packets, burst_max_packets, burst_window_percent, burst_time_s, waits_for_burst
+    burst_min_packets, burst_max_packets, burst_window_percent, burst_time_s
         Size of the pacer's bucket: the larger of a share of the window and the data of a time,
-        between the two limits; whether a sender that must wait does so until the bucket is full.
+        between the two limits.
+    pacing_wait
+        How long a sender waits for tokens: until a packet may be sent, until the bucket is full,
+        or for the time of a packet if any token allows a packet.
     window_bytes
         Flow control: bytes that the receiver accepts beyond the bytes read.
     window_doubles
@@ -98,7 +101,7 @@ class QuicStack(NamedTuple):
     burst_max_packets: int = 10
     burst_window_percent: int = 0
     burst_time_s: float = 0.0
-    waits_for_burst: bool = False
+    pacing_wait: Literal["packet", "burst", "packet_of_any_tokens"] = "packet"
     window_bytes: int = 1 << 40
     window_doubles: bool = False
 
@@ -113,7 +116,7 @@ QUIC_STACKS = {
         fractional_cubic=True,
         burst_max_packets=256,
         burst_time_s=0.002,
-        waits_for_burst=True,
+        pacing_wait="burst",
         window_bytes=1_250_000,
     ),
     # Each packet is acknowledged when all waiting packets are read. The application sets windows.
@@ -142,6 +145,7 @@ QUIC_STACKS = {
         burst_min_packets=2,
         burst_max_packets=16,
         burst_window_percent=25,
+        pacing_wait="packet_of_any_tokens",
         window_bytes=1 << 20,
         window_doubles=True,
     ),

@@ -1,6 +1,6 @@
 //! Pacing by a token bucket: RFC 9002, section 7.7.
 
-use super::rules::PacingBurst;
+use super::rules::{PacingBurst, PacingWait};
 use crate::modern::divide_u128;
 use tcpcast_link::time::{NEVER, Nanos, SECOND};
 
@@ -72,10 +72,14 @@ impl QuicPacer {
         let added = u64::try_from(added).unwrap_or(u64::MAX);
         self.tokens = self.tokens.saturating_add(added).min(self.capacity);
         self.updated_at = now;
-        if self.tokens >= packet {
+        let (enough, wanted) = match rules.wait {
+            PacingWait::Packet => (packet, packet),
+            PacingWait::Burst => (packet, self.capacity.max(packet)),
+            PacingWait::PacketOfAnyTokens => (1, packet + 1),
+        };
+        if self.tokens >= enough {
             return true;
         }
-        let wanted = if rules.waits_for_burst { self.capacity.max(packet) } else { packet };
         let missing = u128::from(wanted - self.tokens) * u128::from(SECOND);
         let wait = divide_u128(missing, rate * TOKEN_UNIT) as u64 + 1;
         self.next_at = now.saturating_add(wait).min(NEVER);
@@ -127,14 +131,17 @@ mod tests {
             max_packets: 10,
             window_percent: 0,
             time: 0,
-            waits_for_burst: false,
+            wait: PacingWait::Packet,
         };
         assert_eq!(times_of_packets(rules, 6), [0, 0, 0, 800, 1600, 2400]);
         // A quarter of the window exceeds the largest burst.
         let larger = PacingBurst { window_percent: 25, ..rules };
         assert_eq!(times_of_packets(larger, 11)[9..], [0, 800]);
         // 4 ms of a window per 100 ms are 4 packets, which are sent together.
-        let bursts = PacingBurst { time: 4 * MILLISECOND, waits_for_burst: true, ..rules };
+        let bursts = PacingBurst { time: 4 * MILLISECOND, wait: PacingWait::Burst, ..rules };
         assert_eq!(times_of_packets(bursts, 9), [0, 0, 0, 0, 3200, 3200, 3200, 3200, 6400]);
+        // Each wait lasts a little longer than the time of a packet; the rest allows another one.
+        let pairs = PacingBurst { wait: PacingWait::PacketOfAnyTokens, ..rules };
+        assert_eq!(times_of_packets(pairs, 8), [0, 0, 0, 800, 800, 1600, 1600, 2400]);
     }
 }

@@ -64,7 +64,7 @@ impl QuicRules {
             max_packets: 10,
             window_percent: 0,
             time: 0,
-            waits_for_burst: false,
+            wait: PacingWait::Packet,
         },
         window: 1 << 40,
         window_doubles: false,
@@ -97,6 +97,19 @@ pub struct PacingBurst {
     /// Time at one window per round-trip time.
     #[serde(rename = "time_ns")]
     pub time: Nanos,
-    /// A sender that must wait does so until a complete burst may be sent.
-    pub waits_for_burst: bool,
+    /// How long a sender that must wait does so.
+    pub wait: PacingWait,
+}
+
+/// How long a sender without enough tokens waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PacingWait {
+    /// Until a packet may be sent.
+    Packet,
+    /// Until a complete burst may be sent, as in quinn.
+    Burst,
+    /// For the time of a packet, as in aioquic, where the last part of a packet's tokens suffices for
+    /// a packet. Its timer fires late, so that each wait allows two packets.
+    PacketOfAnyTokens,
 }

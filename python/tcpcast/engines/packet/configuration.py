@@ -498,7 +498,7 @@ def _quic_config(group: Population) -> Config:
             "max_packets": stack.burst_max_packets,
             "window_percent": stack.burst_window_percent,
             "time_ns": to_nanoseconds(stack.burst_time_s),
-            "waits_for_burst": stack.waits_for_burst,
+            "wait": stack.pacing_wait,
         },
         "window": window,
         "window_doubles": stack.window_doubles and math.isinf(tcp.receiver_window),
