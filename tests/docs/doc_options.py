@@ -54,7 +54,13 @@ def _rows(name: str) -> list[Row]:
     context = _context(name)
     records = (p.get_help_record(context) for p in commands()[name].params)
     rows = [(head, " ".join(text.split())) for head, text in filter(None, records)]
-    return [(re.sub(r" <.*>$", "", head), text) for head, text in rows]  # without types of Python
+    # The usage shows which arguments are required; types of Python are not for users.
+    return [
+        (head, text)
+        if head.startswith("-")
+        else (head.split()[0], text.removesuffix(" [required]"))
+        for head, text in rows
+    ]
 
 
 @cache
@@ -193,14 +199,15 @@ def key_index(tables: dict[str, list[str]]) -> str:
 
 
 def option_index() -> str:
-    """Return every option with the commands that have it."""
+    """Return every option with its commands; options of the same commands share a line."""
     index: dict[str, list[str]] = {}
     for (head, _), names in _users().items():
         if head.startswith("-"):
             option = re.search(r"--[a-z-]+", head)
             assert option is not None, head
             index.setdefault(option[0], []).extend(names)
-    return "".join(
-        f"- `{option}`: {_merged([name for name in commands() if name in index[option]])}\n"
-        for option in sorted(index)
-    )
+    groups: dict[str, list[str]] = {}
+    for flag in sorted(index):
+        users = _merged([name for name in commands() if name in index[flag]])
+        groups.setdefault(users, []).append(f"`{flag}`")
+    return "".join(f"- {', '.join(options)}: {users}\n" for users, options in groups.items())

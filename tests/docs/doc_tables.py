@@ -222,8 +222,8 @@ def _items(name: str) -> list[str]:
         value = example or default * is_typical
         if re.match(r"`\[[^]]", value):
             types = [t for t in types if not t.startswith("list of ")]
-        shows_type = re.match(r'`("?\d|true|false)', value)
-        if shows_type and len(plain := [t for t in types if not t.startswith("`")]) == 1:
+        plain = [t for t in types if not t.startswith("`")]
+        if len(plain) == 1 and re.match(r'`("?\d|true|false)', value):
             types.remove(plain[0])
         if example:
             types.append(example)

@@ -78,7 +78,8 @@ def test_every_distribution_is_explained() -> None:
 
 def test_every_command_has_its_options() -> None:
     text = (REFERENCE / "names.md").read_text(encoding="utf-8")
-    options = dict(re.findall(r"^- `(--[a-z0-9-]+)`: (.*)$", text, re.MULTILINE))
+    lines = re.findall(r"^- (`--.*`): (.*)$", text, re.MULTILINE)
+    options = {option: users for heads, users in lines for option in re.findall(r"--[\w-]+", heads)}
     for name, command in commands().items():
         for parameter in command.params:
             if parameter.param_type_name == "option":

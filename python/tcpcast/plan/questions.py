@@ -181,17 +181,23 @@ _DELAYED_CLASS = Option(
     "Class whose delay must meet the target; default: the class with the longest delay.",
     "--class",
 )
+_VARIED_CLASS = Option(
+    "class_name",
+    "NAME",
+    "Class whose number of senders the plan varies; default: all classes, in proportion.",
+    "--class",
+)
+_DELAY_LINK = KeyOption(
+    "link",
+    "NAME",
+    "Link with the shaper or queue; default: the link with the highest utilisation.",
+    keys=("probes.link",),
+)
 _DELAY_TARGET = Target(
     options=(_DELAY,), metric="delay_p95_s", rises=True, text="for a delay of {} (p95)"
 )
 _UTILISATION = Option("utilisation", "RATIO", "Minimum utilisation of the link.", example="95%")
 _ABOUT_POPULATIONS = "The target is {--rate}, {--time}, or {--share} with {--above}."
-
-
-def _link_with(part: str) -> KeyOption:
-    """Return the option for the link whose shaper or queue a plan varies."""
-    text = f"Link with the {part}; default: the link with the highest utilisation."
-    return KeyOption("link", "NAME", text, keys=("probes.link",))
 
 
 def _population_targets(*, rises: bool) -> tuple[Target, ...]:
@@ -266,12 +272,7 @@ _ROWS = (
         axis="users",
         smallest=False,
         targets=_population_targets(rises=False),
-        class_option=Option(
-            "class_name",
-            "NAME",
-            "Class whose number of senders the plan varies; default: all classes, in proportion.",
-            "--class",
-        ),
+        class_option=_VARIED_CLASS,
     ),
     Question(
         name="rate",
@@ -316,12 +317,7 @@ _ROWS = (
                 default=0.95,
             ),
         ),
-        class_option=Option(
-            "class_name",
-            "NAME",
-            "Class whose number of flows the plan varies; default: all classes, in proportion.",
-            "--class",
-        ),
+        class_option=_VARIED_CLASS,
         required_path_options=(
             Option("rate", "RATE", "Link rate to fill.", example="1gbit"),
             _RTT,
@@ -381,7 +377,7 @@ _ROWS = (
         smallest=False,
         targets=(_DELAY_TARGET,),
         class_option=_DELAYED_CLASS,
-        link_option=_link_with("shaper"),
+        link_option=_DELAY_LINK,
     ),
     Question(
         name="aqm",
@@ -397,7 +393,7 @@ _ROWS = (
         smallest=False,
         targets=(_DELAY_TARGET,),
         class_option=_DELAYED_CLASS,
-        link_option=_link_with("queue"),
+        link_option=_DELAY_LINK,
     ),
 )
 QUESTIONS = {row.name: row for row in _ROWS}
