@@ -456,7 +456,7 @@ METRICS: dict[str, MetricDefinition] = {
     "convergence_time_s": MetricDefinition(
         unit="s",
         meaning="mean time from the start of the last class of bulk flows until its flows have "
-        "80 % of an equal rate, over 100 round trips",
+        "80 % of their fair share, over 100 round trips",
         headline_of=("bulk",),
         is_one_per_replication=True,
         needs_all_flows=True,
