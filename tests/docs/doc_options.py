@@ -111,8 +111,14 @@ def _usage(name: str) -> str:
 
 def shared_options() -> str:
     """Return the options that several commands share, with the keys that they set."""
-    keys = {flag: text for name in COMMANDS for flag, text in _keys(name).items()}
-    return "".join(_item(head, text, keys.get(head.split()[0], "")) for head, text in _shared())
+    notes = {flag: text for name in COMMANDS for flag, text in _keys(name).items()}
+    heads = [head for head, _ in _shared()]
+    items = []
+    for (head, text), names in _shared().items():
+        # Of options with one name and several meanings, the note names the commands.
+        note = _merged(names) if heads.count(head) > 1 else notes.get(head.split()[0], "")
+        items.append(_item(head, text, note))
+    return "".join(items)
 
 
 def options(name: str) -> str:

@@ -63,9 +63,8 @@ REGISTRY: dict[str, EngineEntry] = {
     "fixed-point": EngineEntry(
         "tcpcast.engines.fixed_point",
         "fixed_point",
-        "a few flows are simulated exactly; the values of all other flows are drawn from "
-        "distributions measured on these few flows",
-        "stack max-plus-reno, on/off sources and bulk flows; not run by default",
+        "exact simulation of a few flows; all others follow distributions measured on these few",
+        "on/off sources and bulk flows with stack max-plus-reno; not run by default",
         FIXED_POINT_FAMILY,
         "if it converges; otherwise the answer marks its values as not trusted, and names the "
         "failed test",

@@ -16,7 +16,7 @@ _PATH_MODULE = f"{_PACKAGE}.path_formulas"
 _PARALLEL_MODULE = f"{_PACKAGE}.parallel"
 _LOCAL_LOOP_MODULE = f"{_PACKAGE}.local_loop"
 _NEEDS_TRANSFERS = "one class of isolated transfers, with a specified or measured loss"
-_NEEDS_USERS = "one class of on/off sources; by default only with max-plus-reno"
+_NEEDS_USERS = "one class of on/off sources; runs by default only with stack max-plus-reno"
 _NEEDS_RATE = "{} on a link with a rate, with Reno or NewReno and without random loss"
 _NEEDS_BULK = "one class of bulk flows with a specified or measured loss"
 
@@ -57,7 +57,7 @@ FORMULAS: dict[str, Formula] = {
     "td-only": Formula(
         _PATH_MODULE,
         "td_only",
-        "PFTK's model for triple duplicates only, without timeouts and receiver window",
+        "PFTK's model without timeouts and receiver window",
         _NEEDS_BULK,
         family=PATH_FAMILY,
         source="PFTK (18), (19)",
@@ -88,8 +88,8 @@ FORMULAS: dict[str, Formula] = {
     "cubic-response": Formula(
         _PATH_MODULE,
         "cubic_response_function",
-        "CUBIC's response function with its Reno-friendly region, limited to the receiver window; "
-        "it predicts CUBIC, whichever stack the scenario names",
+        "CUBIC's response function, whichever stack the scenario names, limited to the receiver "
+        "window",
         _NEEDS_BULK,
         family=PATH_FAMILY,
         source="RFC 9438, sections 4.3 and 5",
@@ -154,8 +154,8 @@ FORMULAS: dict[str, Formula] = {
     "short": Formula(
         f"{_PACKAGE}.short_transfers",
         "short",
-        "latency of short transfers for each number of losses, and the mean latency; for a loss of "
-        "at most 50 %, and 30 losses per transfer on average",
+        "latency of short transfers for each number of losses; for a loss of at most 50 %, and "
+        "30 losses per transfer on average",
         _NEEDS_TRANSFERS,
         family=TRANSFERS_FAMILY,
         source="Ayesta, Avrachenkov: eq. 1 and the recursion of section 2",
@@ -166,8 +166,8 @@ FORMULAS: dict[str, Formula] = {
     "restart-sqrt": Formula(
         _LOCAL_LOOP_MODULE,
         "restart_sqrt",
-        "square-root law for users with losses or restarts after idle times; p is the number of "
-        "losses and timeouts, or of restarts if that is larger, per packet sent",
+        "square-root law, with p from losses and timeouts, or from restarts after idle times if "
+        "these are more frequent",
         _NEEDS_USERS,
         family=USERS_FAMILY,
         trust="if losses are rare; each answer warns about its limits",
