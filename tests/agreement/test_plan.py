@@ -389,7 +389,9 @@ def test_smallest_value_may_be_enough_already(simulated: Install) -> None:
     plan = solve("streams", bulk())
     assert (plan.value, plan.at_limit, plan.exit_code) == (1, True, 0)
     assert plan.bracket == (None, 1)
-    assert verdict_text(plan.findings).endswith("is 1 flow; this is enough already.")
+    assert verdict_text(plan.findings).endswith(
+        "is 1 flow; the search ends at this value, which meets the target."
+    )
     simulated(lambda _: {"loss_ratio": 1e-5})
     plan = solve("buffer", web())
     assert (plan.value, plan.exit_code) == (1, 0)

@@ -39,10 +39,12 @@ def test_fair_queueing_keeps_a_call_short_beside_an_upload(capsys: Capture) -> N
     upload = {queue: row["goodput_bps.upload"] for queue, row in rows.items()}
     assert all(8e6 < rate < 9.7e6 for rate in upload.values())
     verdict = result["verdict"]
-    assert verdict.startswith("With droptail, the delay of class call rises from 10.2 ms to 2")
-    assert "(p95, bufferbloat grade D) beside upload; " in verdict
-    assert "ms (A+) and costs " in verdict
-    assert verdict.endswith(" % of class upload.")
+    assert verdict.startswith(
+        "With droptail, class upload raises the delay of class call from 10.2 ms to 2"
+    )
+    assert "(p95, bufferbloat grade D); " in verdict
+    assert "ms (A+) and costs class upload " in verdict
+    assert verdict.endswith(" % of its goodput.")
 
 
 def test_a_use_without_other_traffic_has_a_verdict(capsys: Capture) -> None:

@@ -26,7 +26,7 @@ web-10mbit: 134 on/off sources, RTT 50 ms, bottleneck 10 Mbit/s, buffer 150
 packets, rfc-newreno
 
 The smallest buffer for a loss of 1 % is 114 packets (110 to 120).
-The loss ratio is then 0.99 % (0.95 to 1.03), on a curve through 7 runs.
+The loss ratio is then 0.99 % (0.95 to 1.03), from a fit to 7 runs.
 
 A buffer of 171 kB.
 
@@ -146,7 +146,10 @@ def test_formulas_answer_questions_about_users(
             "The smallest number of parallel flows that keep the link busy for 95 % of the time is "
             "7 flows.",
         ),
-        (["streams", "--rate", "10mbit", "--rtt", "30ms"], "is 1 flow; this is enough already."),
+        (
+            ["streams", "--rate", "10mbit", "--rtt", "30ms"],
+            "is 1 flow; the search ends at this value, ",
+        ),
         (
             ["max-loss", "--goodput", "5mbit", "--rtt", "30ms", "--set", "run.seed=7"],
             "The largest loss for a goodput of 5 Mbit/s is ",
@@ -187,7 +190,11 @@ def test_max_loss_needs_no_loss_in_scenario(tmp_path: Path, capsys: Capture) -> 
         ({"value": None, "undecided": True}, 1, "lies between 110 and 120 packets"),
         ({"value": None, "incomplete": True}, 1, "lies between 57 and 114 packets; run.max_wall"),
         ({"value": None, "interrupted": True}, 130, "lies between 57 and 114 packets; interr"),
-        ({"value": 1, "low": None, "high": None, "at_limit": True}, 0, "this is enough already"),
+        (
+            {"value": 1, "low": None, "high": None, "at_limit": True},
+            0,
+            "the search ends at this value",
+        ),
         ({"value": None, "untrusted": "outside", "engine": "engset"}, 1, "gives no answer: outsi"),
     ],
 )

@@ -95,7 +95,8 @@ def test_pairs_have_a_narrower_difference_than_their_values() -> None:
     assert main.users is not None
     text = verdict_text(find_verdict(test, ("a", "b")))
     assert text.startswith("With b instead of a, the mean page time is ")
-    assert text.endswith(f"longer; an A/B test needs {main.users:,} users in each group to see it.")
+    needs = f"an A/B test needs {main.users:,} users in each group to detect it."
+    assert text.endswith(f"longer; {needs}")
 
 
 def run_compare(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -195,7 +196,7 @@ def test_verdict_names_the_direction() -> None:
     shorter = type(test)(test.scenarios, test.answers, (main,), main)
     assert verdict_text(find_verdict(shorter, ("A", "B"))) == (
         "With B instead of A, the page time p95 is 300 ms (200 to 400) shorter; an A/B test needs "
-        "120 users in each group to see it."
+        "120 users in each group to detect it."
     )
 
 

@@ -248,7 +248,9 @@ def find_verdict(test: ABTest, names: tuple[str, str]) -> list[Finding]:
     if not main.is_significant:
         span = Metric(math.nan, low, high)
         return [Finding("", main.name, span, "alike", "packet", evidence="B - A")]
-    users = f"an A/B test needs {main.users:,} users in each group to see it" if main.users else ""
+    users = (
+        f"an A/B test needs {main.users:,} users in each group to detect it" if main.users else ""
+    )
     is_change = "=" in names[1]  # "tcp.initial_window=32" is no alternative to a scenario
     subject = f"with {names[1]} {'in' if is_change else 'instead of'} {names[0]}"
     return [Finding(subject, main.name, main.difference, "difference", "packet", action=users)]

@@ -49,7 +49,7 @@ class Plan(TabularResult):
     undecided
         Whether the interval is too wide for an answer.
     at_limit
-        Whether the value is the limit of the search, which is enough already: a smaller or larger
+        Whether the value is the limit of the search and meets the target: a smaller or larger
         value was not tried.
     untrusted
         Reason not to trust the formula at its answer; "" if it is trusted.
@@ -124,7 +124,7 @@ class Plan(TabularResult):
         if self.value is not None:
             value = Metric(self.value, self.low, self.high, unit=self.unit)
             if self.at_limit:
-                action = "this is enough already"
+                action = "the search ends at this value, which meets the target"
         elif self.undecided:
             action = "the runs are too short for a narrower range"
         else:

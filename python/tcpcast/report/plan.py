@@ -116,7 +116,7 @@ def _metric_parts(plan: Plan) -> Iterator[Part]:
     if metric is None or plan.untrusted:
         return
     shown = value_text(Finding(metric=plan.metric, value=metric))
-    how = f", on a curve through {plan.fit_runs} runs" if plan.fit_runs else ""
+    how = f", from a fit to {plan.fit_runs} runs" if plan.fit_runs else ""
     yield Paragraph(f"The {plan.quantity or metric_label(plan.metric)} is then {shown}{how}.")
 
 

@@ -170,10 +170,12 @@ def _queue_finding(
     )
     grades = [bufferbloat_grade(values[at] - group.idle_delay_s) for at in (worst, best)]
     cost = _cost(columns, loads, worst, best)
+    one = f"class {loads[0]} raises"
+    several = f"classes {', '.join(loads[:-1])} and {loads[-1]} raise"
+    what = one if len(loads) == 1 else several
     text = (
-        f"with {queues[worst]}, the delay of class {name} rises from {idle} to {high} (p95, "
-        f"bufferbloat grade {grades[0]}) beside {' and '.join(loads)}; {queues[best]} keeps it at "
-        f"{low} ({grades[1]}){cost}"
+        f"with {queues[worst]}, {what} the delay of class {name} from {idle} to {high} (p95, "
+        f"bufferbloat grade {grades[0]}); {queues[best]} keeps it at {low} ({grades[1]}){cost}"
     )
     return name, Finding(text, claim="text")
 
@@ -186,7 +188,7 @@ MIN_COST = 0.005
 
 
 def _cost(columns: Mapping[str, Sequence[Any]], loads: Sequence[str], worst: int, best: int) -> str:
-    """Return the largest loss of throughput of a class, as ``, and costs 2 % of upload``."""
+    """Return the largest loss of goodput of a class, as a clause; "" if no goodput is known."""
     changes = []
     for name in loads:
         rates = columns.get(f"goodput_bps.{name}", columns.get("goodput_bps"))
@@ -196,8 +198,8 @@ def _cost(columns: Mapping[str, Sequence[Any]], loads: Sequence[str], worst: int
         return ""
     change, name = min(changes)
     if change > -MIN_COST:
-        return " and costs no throughput"
-    return f" and costs {digits(-100 * change, 2)} % of class {name}"
+        return " and costs no goodput"
+    return f" and costs class {name} {digits(-100 * change, 2)} % of its goodput"
 
 
 def sweep_verdict_parts(
