@@ -167,7 +167,7 @@ pub struct Network<T> {
     links: Vec<Link<T>>,
     /// Hops of all routes.
     hops: Vec<Hop>,
-    /// Counters by the numbers of the hops, and the first link and the class of each.
+    /// Counters by the numbers in the hops, each with its first link and its class.
     counters: Vec<LinkCounters>,
     counted: Vec<(LinkId, u16)>,
     groups: Vec<LinkGroup>,

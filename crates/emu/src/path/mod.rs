@@ -89,8 +89,8 @@ pub struct DirectionCounters {
     pub waits: TimeHistogram,
     /// Packets delivered to the other end.
     pub delivered: PacketAndByteCount,
-    /// Packets lost by the emulator, for lack of memory or rejected by a device. They make the run
-    /// invalid.
+    /// Packets that the emulator lost, because memory was lacking or a device rejected them. They
+    /// make the run invalid.
     pub host_drops: u64,
     /// Packets that are not IP or without a destination port, which did not enter.
     pub misaddressed: u64,

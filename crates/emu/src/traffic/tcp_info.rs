@@ -146,8 +146,8 @@ mod tests {
         limit_receive_window(&client, 5000).unwrap();
         sender.set_nonblocking(true).unwrap();
         while (&sender).write(&[0; 4096]).is_ok() {}
-        // First the space advertised before the limit is used up; then at most the limit is
-        // advertised.
+        // The space that was advertised before the limit is used up first. Then at most the limit
+        // is advertised.
         let window = || TcpInfo::read_from_socket(&sender).unwrap().u32_at(228);
         let mut buffer = [0; 1 << 16];
         while window() > 5000 {

@@ -46,8 +46,8 @@ pub struct DualPi2Config {
     /// `step_thresh`: sojourn time above which the L queue marks every packet.
     #[serde(rename = "step_ns")]
     pub step: Nanos,
-    /// Range of the sojourn time above the threshold, a time, in which the marking probability of
-    /// the L queue rises from 0 to 1 (RFC 9332, appendix A.1); 0 for a step.
+    /// Range of sojourn times above the threshold in which the marking probability of the L queue
+    /// rises from 0 to 1 (RFC 9332, appendix A.1); 0 for a step.
     #[serde(rename = "ramp_ns")]
     pub ramp: Nanos,
     /// `min_qlen_step`: packets that an arriving L packet must find in the L queue to be marked by
@@ -209,7 +209,7 @@ impl<T: Copy, D: RandomSource> DualPi2<T, D> {
         Some((entry, is_low_latency, change))
     }
 
-    /// Longer one of the sojourn times at the heads of the two queues.
+    /// The longer of the sojourn times at the heads of the two queues.
     fn head_delay(&self, now: Nanos) -> Nanos {
         let heads = [self.classic.first(), self.low_latency.first().map(|entry| &entry.packet)];
         heads.iter().flatten().map(|packet| now - packet.entered).max().unwrap_or(0)

@@ -276,7 +276,7 @@ impl ScriptRunner {
         if is_null && bytes > 0 {
             return Ok(CallResult::Fails("EFAULT"));
         }
-        // Linux wakes the application later than a new call would find space.
+        // Linux wakes the application only when more space is free than a new call needs.
         if std::mem::replace(&mut blocked.has_waited, true) && connection.waits_for_space() {
             return Ok(CallResult::Blocks);
         }

@@ -64,7 +64,8 @@ pub struct KernelRules {
     pub sack_compression_percent: u32,
     /// Acknowledgements without delay after a CE mark: 16 until 4.17 (522040ea5fdd).
     pub quick_acks_at_mark: u8,
-    /// Whether `fq` computes the departure times, from the frames: until 4.19 (ab408b6dc744).
+    /// Whether `fq` computes departure times, from the lengths of frames: until 4.19
+    /// (ab408b6dc744).
     pub fq_counts_frames: bool,
     /// Whether a DSACK of a tail loss probe does not count as one of a retransmission of the
     /// recovery: since 6.10 (0ec986ed7bab).

@@ -22,7 +22,7 @@ const LONG_HEADER: u32 = 1 + 4 + 2 * (1 + CONNECTION_ID) + 2 + NUMBER_AND_TAG;
 pub(super) const CRYPTO_HEADER: u32 = 1 + 2 + 2;
 /// STREAM frame without data: type, identifier, offset and length.
 pub(super) const STREAM_HEADER: u32 = 1 + 1 + 4 + 2;
-/// Bytes of the UDP payload with stream data, apart from the data.
+/// Bytes of a UDP payload with stream data, without the data.
 pub(super) const STREAM_OVERHEAD: u32 = SHORT_HEADER + STREAM_HEADER;
 
 /// Packet number space: RFC 9000, section 12.3. Packets with 0-RTT and 1-RTT keys share one.

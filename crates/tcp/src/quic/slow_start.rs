@@ -36,7 +36,7 @@ impl SlowStart {
         }
     }
 
-    /// Packets before `una` are acknowledged in slow start, of which `packets` may grow the window.
+    /// Packets before `una` are acknowledged in slow start; `packets` of them may grow the window.
     #[inline]
     pub fn on_ack(&mut self, now: Nanos, rtt: Nanos, packets: u32, una: u64) -> Growth {
         match self {

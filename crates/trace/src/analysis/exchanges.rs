@@ -114,11 +114,11 @@ pub struct RequestExchange {
     pub parts: TimeLine,
     /// Part of `held` caused by a delayed acknowledgement (RFC 1122, section 4.2.3.2), ns.
     pub delayed: Nanos,
-    /// Time from the end of the request to the first byte of the response at the tap, ns: the server
-    /// and the round trip to it.
+    /// Time from the end of the request to the first byte of the response at the tap, ns. It
+    /// includes the server and the round trip to it.
     pub answer: Nanos,
-    /// Time between the end of the previous response and the request at the tap, ns: the client and
-    /// the round trip to it.
+    /// Time between the end of the previous response and the request at the tap, ns. It includes
+    /// the client and the round trip to it.
     pub idle: Nanos,
     /// How the request ended.
     pub outcome: RequestOutcome,

@@ -56,7 +56,7 @@ pub(super) struct InitialWindow {
     pub(super) short: bool,
 }
 
-/// Data up to `end` that only a segment without data has shown.
+/// Data up to `end` that were not captured; a segment without data shows that they were sent.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Gap {
     end: u64,

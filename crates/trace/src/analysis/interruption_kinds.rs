@@ -5,7 +5,7 @@ use crate::segment::Nanos;
 /// Who was silent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SilentParty {
-    /// No packet of the other end arrived: the path, or the other end.
+    /// No packet of the other end arrived; the cause is the path or the other end.
     Path,
     /// The receiver of the data closed its window.
     Receiver,

@@ -43,7 +43,7 @@ impl AnnouncedOptions {
         };
         let scaled = !syn || !sends.complete || sends.window_scale.is_some();
         Self {
-            // No end sends more than its own interface carries, which is what it announces.
+            // No end sends larger segments than its interface carries, and it announces this size.
             mss: mss.into_iter().chain(sends.mss).min(),
             window_scale: takes.window_scale.filter(|_| scaled),
             sack: both(|end| end.sack),
