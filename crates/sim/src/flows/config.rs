@@ -76,7 +76,7 @@ pub struct NetworkLinkConfig {
     pub loss: Option<LinkLossConfig>,
     /// Random delay behind the transmitter.
     pub jitter: Option<JitterConfig>,
-    /// Wait for grants of a cable network behind the transmitter; then no jitter.
+    /// Wait for grants of a cable network behind the transmitter; excludes jitter.
     pub docsis: Option<RequestGrantConfig>,
     /// Instances.
     pub each: LinkInstances,

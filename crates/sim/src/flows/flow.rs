@@ -131,7 +131,7 @@ pub(crate) struct FlowClass {
     tcp: Option<[EndTcp; 2]>,
     /// Whether the network notifies senders of each loss instantaneously.
     pub has_loss_feedback: bool,
-    /// Whether more has to be done with a sent packet than to hand it to the network.
+    /// Whether a sent packet needs more processing than being passed to the network.
     pub prepares_packets: bool,
     /// Ends whose packets count as data.
     pub sends: [bool; 2],

@@ -134,8 +134,8 @@ impl FlowSink<'_> {
         }
     }
 
-    /// Sends a packet that correlated loss may lose, that captures show, that begins a burst, or of
-    /// whose loss the network notifies the sender.
+    /// Sends a packet that needs special processing: correlated loss may lose it, captures show it,
+    /// it begins a burst, or the network notifies the sender of its loss.
     #[cold]
     #[inline(never)]
     fn prepare_packet(&mut self, packet: Packet<u32>, kind: PacketKind) {
@@ -307,7 +307,8 @@ impl FlowSimulation {
         if parcel.is_copy {
             return;
         }
-        // A receiver of papers acknowledges its old connection until the next one reaches it.
+        // The receiver of classic TCP acknowledges its old connection until the first segment of
+        // the next connection reaches it.
         if end.connection != parcel.connection {
             if parcel.connection != state.connection {
                 return;
@@ -330,7 +331,7 @@ impl FlowSimulation {
             let endpoint = &mut **endpoint;
             let outcome = delivery.pass_to(endpoint, tcp, record, probes, round_losses);
             let SegmentOutcome { has_new_data, opened } = outcome;
-            // An end that opens has yet to write.
+            // An end whose connection opens now has not written its data yet.
             let is_finished = !opened
                 && *size > 0
                 && !class.is_endless()

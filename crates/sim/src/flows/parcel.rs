@@ -34,7 +34,7 @@ pub(crate) enum ParcelContent {
 /// A packet in the network.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Parcel {
-    /// Only the length of a message or ping.
+    /// The segment; for a message or ping, only its length is set.
     pub segment: Segment,
     /// Time at which a message, a ping, or a packet with instantaneous loss feedback was sent.
     pub sent_at: Nanos,

@@ -201,7 +201,7 @@ impl FlowSimulation {
         index
     }
 
-    /// Whether there are more concurrent transfers than possible.
+    /// Whether the number of concurrent transfers has reached its maximum.
     pub(super) fn has_too_many_flows(&self) -> bool {
         self.flows.len() >= self.initial_flows + MAX_CONCURRENT
     }

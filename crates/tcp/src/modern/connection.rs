@@ -1170,7 +1170,7 @@ impl Connection {
         let next = self.receiver.next_expected();
         let closes = matches!(self.state, ConnectionState::FinWait1 | ConnectionState::FinWait2);
         if closes && self.receive_closed && segment.seq + u64::from(segment.len) > next {
-            // Nobody reads the data: RFC 1122, section 4.2.2.13.
+            // The application no longer reads the data: RFC 1122, section 4.2.2.13.
             self.reset = Some(reset_segment(segment.ack));
             self.state = ConnectionState::Closed;
             return false;

@@ -35,8 +35,8 @@ pub(crate) enum AppState {
 }
 
 impl AppState {
-    /// State of flow `flow`, which is at `in_class` of its class. With `stepped` random numbers,
-    /// applications read or write in steps.
+    /// State of flow `flow`, which has the index `in_class` in its class. With `stepped` random
+    /// numbers, applications read or write in steps.
     pub fn new(
         traffic: &FlowTraffic,
         flow: usize,

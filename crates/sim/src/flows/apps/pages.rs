@@ -30,7 +30,7 @@ const FRAME_BYTES: u64 = 16_384;
 /// A connection as its client sees it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum ConnectionPhase {
-    /// Not used for this page yet.
+    /// The connection has not been used for this page yet.
     #[default]
     Unused,
     /// The handshake is under way.
@@ -181,7 +181,7 @@ pub(crate) struct PageState {
     /// First flow of the user.
     first: usize,
     connection: PageConnection,
-    /// Only of the first flow.
+    /// Used only in the first flow of a user.
     browser: Browser,
 }
 
@@ -282,7 +282,8 @@ impl FlowSimulation {
         let waiting = self.page_of(first).map_or(0, |(_, app)| app.browser.waiting[host].len());
         if waiting > opening {
             self.open_page_connection(flow);
-            // Further connections for further requests, and requests without a handshake.
+            // Opens another connection if more requests wait. Without a handshake, sends requests
+            // at once.
             self.send_waiting_requests(first, host);
         }
     }
@@ -490,7 +491,8 @@ impl FlowSimulation {
         }
     }
 
-    /// An object is due or the next page (timer of the client), or an answer is ready.
+    /// The client requests an object or the next page that is due; the server writes an answer that
+    /// is ready.
     pub(in crate::flows) fn on_page_timer(&mut self, flow: usize, end: usize) {
         let now = self.now;
         let Some((_, app)) = self.page_of(flow) else { return };

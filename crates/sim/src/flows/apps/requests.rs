@@ -15,7 +15,8 @@ use crate::traffic::Distribution;
 pub(crate) struct RequestState {
     /// First flow of the client.
     first: usize,
-    /// First flow only: missing answers, and start of the requests.
+    /// Number of missing answers, and start of the requests; used only in the first flow of a
+    /// client.
     missing: u32,
     began: Nanos,
     /// Bytes of all requests and of all answers so far.
@@ -127,7 +128,7 @@ impl FlowSimulation {
         let pause = seconds_to_nanos(traffic.pause.draw_value(&mut client.off_times));
         self.count_latency(class, latency);
         if !stopped {
-            // Even without a pause, the client has first processed the answer.
+            // Even without a pause, the client first processes the answer.
             self.timers.set(FlowTimer::Application, first, CLIENT, now + pause);
         }
     }

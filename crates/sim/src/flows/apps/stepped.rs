@@ -14,8 +14,8 @@ use crate::random::RandomStream;
 use crate::traffic::Distribution;
 use std::collections::VecDeque;
 
-/// Most chunks that a writer has under way; then it waits as for space in the send buffer. Limits
-/// the memory of a flow whose chunks have few bytes.
+/// Maximum number of chunks under way; with this number, the writer waits as for space in the send
+/// buffer. The maximum limits the memory of a flow with short chunks.
 const MAX_CHUNKS: usize = 65_536;
 
 /// Bytes of each chunk while the writer always has data.
