@@ -103,7 +103,7 @@ METRICS: dict[str, MetricDefinition] = {
     "offered_load": MetricDefinition(
         unit="1",
         meaning="(rate of arriving transfers, or of on/off sources on an infinitely fast link) / "
-        "link rate; of `fair-share` and `overload-bound`: sources x mean file size / (link "
+        "link rate; for `fair-share` and `overload-bound`: sources x mean file size / (link "
         "rate x mean OFF time)",
         headline_of=("transfers",),
         exceeds_one=True,
@@ -455,8 +455,8 @@ METRICS: dict[str, MetricDefinition] = {
     ),
     "convergence_time_s": MetricDefinition(
         unit="s",
-        meaning="mean time from the start of the last class of bulk flows until its flows have "
-        "80 % of their fair share, over 100 round trips",
+        meaning="mean time from the start of the last class of bulk flows until its flows get "
+        "80 % of their fair share, averaged over 100 round trips",
         headline_of=("bulk",),
         is_one_per_replication=True,
         needs_all_flows=True,

@@ -480,9 +480,9 @@ REPRODUCE = Command(
 LINK = Command(
     "link",
     "Run a program over an emulated link; print the link's counters.",
-    "COMMAND runs at the near end, 10.0.0.1; the shell runs a COMMAND of one word. Without "
-    "COMMAND, a shell starts. The far end is 10.128.0.1. TCPCAST_PEER and TCPCAST_PEER6 "
-    "contain the address of the other end. Requires Linux; only --nat requires root.",
+    "COMMAND runs at the near end, 10.0.0.1. If COMMAND is a single argument, such as 'a | b', "
+    "a shell runs it. Without COMMAND, a shell starts. The far end is 10.128.0.1. TCPCAST_PEER and "
+    "TCPCAST_PEER6 contain the address of the other end. Requires Linux; only --nat requires root.",
     "tcpcast link --rtt 60ms --rate 20mbit --buffer 100pkt -- ping -c 3 10.128.0.1",
     (
         CONTEXT_OPTION,
@@ -523,8 +523,8 @@ LINK = Command(
         Option(
             "sender",
             "near|far",
-            "End of the data sender; default: near. With links and routes: end of the server; "
-            "default: far.",
+            "End that sends the data; default: near. In a network, the end at which the server "
+            "is; default: far.",
             type=LinkEnd,
         ),
         Option(

@@ -300,7 +300,7 @@ class Tcp(Table):
     ) = Field(
         default=None,
         examples=["6.12"],
-        description="release of Linux whose rules the stack has",
+        description="release of Linux whose rules the stack follows",
     )
     timestamps: StrictBool | None = Field(
         default=None,
