@@ -192,7 +192,9 @@ def test_server_and_browser_draw_the_same_times_for_each_version() -> None:
         metrics(make_scenario(page_objects(0), http, **changed, **{"run.duration": "200s"}))
         for http in ("1.1", "2")
     ]
-    assert first[0]["page_time_mean_s"] == first[1]["page_time_mean_s"]
+    # SETTINGS of HTTP/2 change acks by microseconds; other random numbers change the mean by 1 %.
+    one, two = (each["page_time_mean_s"] for each in first)
+    assert one == pytest.approx(two, rel=1e-3)
 
 
 def test_classes_have_pages_beside_other_traffic() -> None:

@@ -4,7 +4,7 @@ mod delayed_ack;
 mod ecn_echo;
 mod window_autotuning;
 
-use self::delayed_ack::{AckDueTime, DelayedAckState, MIN_DELAY, QUICK_ACKS};
+use self::delayed_ack::{AckDueTime, DelayedAckState, MIN_DELAY, PushedPackets, QUICK_ACKS};
 use self::window_autotuning::WindowAutotuning;
 use super::accurate_ecn::ReceivedMarks;
 use super::reassembly::{InsertOutcome, ReassemblyQueue};
@@ -100,7 +100,7 @@ impl Receiver {
                 quick: 0,
                 last_arrival: 0,
                 interactive: false,
-                pushed: false,
+                pushed: PushedPackets::None,
                 read: AckDueTime::NONE,
             },
             largest: 536,
@@ -339,9 +339,7 @@ impl Receiver {
         // As in Linux: true if the new window is at least the advertised one.
         let window_moves = self.read + self.space(stack) >= self.allowed;
         let reading = stack.receiving.reading;
-        let drained = reading == ApplicationReading::EachPacket
-            && self.delay.pushed
-            && !self.delay.interactive;
+        let drained = reading == ApplicationReading::EachPacket && self.pushes_cause_ack();
         if reading == ApplicationReading::EachInstant && in_order && !quick {
             self.defer_ack_until_read(now, stack);
         } else if (full && window_moves) || quick || (drained && in_order) {
@@ -535,7 +533,7 @@ impl Receiver {
         self.due = AckDueTime::NONE;
         self.compressed = 0;
         self.compressed_until = None;
-        self.delay.pushed = false;
+        self.delay.pushed = PushedPackets::None;
         self.reassembly.clear_duplicate();
         ack
     }

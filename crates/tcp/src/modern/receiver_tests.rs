@@ -106,6 +106,24 @@ fn linux_acks_pushed_packet_when_all_data_is_read() {
 }
 
 #[test]
+fn linux_acks_second_short_packet_of_an_interactive_connection_when_it_is_read() {
+    let stack = with_full_window(Preset::LinuxCubic);
+    let mut receiver = Receiver::new(1, &stack);
+    for number in 0..16 {
+        arrive(&mut receiver, 0, data(1 + number * 1448, 1448), &stack);
+    }
+    let end = 1 + 16 * 1448;
+    let short = |number: u64| ArrivingData { push: true, ..data(end + number * 100, 100) };
+    assert_eq!(arrive(&mut receiver, 0, short(0), &stack), [end + 100], "not interactive");
+    receiver.on_data_sent(0, &stack, &mut SackBlocks::default());
+    assert_eq!(arrive(&mut receiver, 0, short(1), &stack), []);
+    assert_eq!(arrive(&mut receiver, 0, short(2), &stack), [end + 300]);
+    assert_eq!(arrive(&mut receiver, 0, short(3), &stack), [], "the count restarts");
+    let full = data(end + 400, 1448);
+    assert_eq!(arrive(&mut receiver, 0, full, &stack), [end + 1848], "more than a full packet");
+}
+
+#[test]
 fn linux_acks_packets_of_one_instant_when_they_are_read() {
     let stack = with_full_window(Preset::LinuxCubic);
     let receiving = ReceiverRules { reading: ApplicationReading::EachInstant, ..stack.receiving };

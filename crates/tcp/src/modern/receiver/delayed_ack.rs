@@ -38,6 +38,16 @@ impl AckDueTime {
     }
 }
 
+/// Unacknowledged packets that were pushed or are not full: Linux's `ICSK_ACK_PUSHED`, and
+/// `ICSK_ACK_PUSHED2` for two of which the second is not full. After the latter, interactive
+/// connections acknowledge when the application has read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum PushedPackets {
+    None,
+    One,
+    Two,
+}
+
 /// State of delayed acknowledgements in Linux.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DelayedAckState {
@@ -49,8 +59,8 @@ pub(super) struct DelayedAckState {
     pub last_arrival: Nanos,
     /// Both ends send data, which carries acknowledgements.
     pub interactive: bool,
-    /// An unacknowledged packet was pushed or is not full.
-    pub pushed: bool,
+    /// Unacknowledged packets that were pushed or are not full.
+    pub pushed: PushedPackets,
     /// Time at which the acknowledgement is due after the application has read, if it reads all
     /// packets of an instant together. Until then `Receiver::due` is the time of reading.
     pub read: AckDueTime,
@@ -61,7 +71,8 @@ impl Receiver {
     pub(super) fn delay_ack(&mut self, now: Nanos, stack: &Stack) {
         let mut wait = self.delay.ato.unwrap_or(MIN_DELAY);
         if wait > MIN_DELAY {
-            let interactive = self.delay.interactive || self.delay.pushed;
+            let pushed = self.delay.pushed != PushedPackets::None;
+            let interactive = self.delay.interactive || pushed;
             let max = if interactive { MAX_INTERACTIVE_DELAY } else { MAX_DELAY };
             let by_rtt = self.srtt.map_or(max, |srtt| srtt.max(MIN_DELAY));
             wait = wait.min(max).min(by_rtt);
@@ -104,7 +115,17 @@ impl Receiver {
     /// data is left.
     pub(super) fn read_causes_ack(&self, drained: bool) -> bool {
         let full = self.next_expected() - self.acknowledged > u64::from(self.largest);
-        full || (drained && self.delay.pushed && !self.delay.interactive)
+        full || (drained && self.pushes_cause_ack())
+    }
+
+    /// Whether pushed packets cause an acknowledgement when the application has read everything.
+    #[inline(always)]
+    pub(super) fn pushes_cause_ack(&self) -> bool {
+        match self.delay.pushed {
+            PushedPackets::None => false,
+            PushedPackets::One => !self.delay.interactive,
+            PushedPackets::Two => true,
+        }
     }
 
     /// Adapts the delay to the arrivals: the delay stays short while packets arrive at short
@@ -119,7 +140,15 @@ impl Receiver {
         if stack.receiving.delayed_acks != AckDelayRule::Linux {
             return;
         }
-        self.delay.pushed = data.push || data.len < self.largest;
+        // Linux's `tcp_measure_rcv_mss`.
+        if data.len < self.largest {
+            self.delay.pushed = match self.delay.pushed {
+                PushedPackets::None => PushedPackets::One,
+                _ => PushedPackets::Two,
+            };
+        } else if data.push {
+            self.delay.pushed = self.delay.pushed.max(PushedPackets::One);
+        }
         let rto = self.srtt.unwrap_or(0) + 200 * MILLISECOND;
         let gap = now - self.delay.last_arrival;
         self.delay.last_arrival = now;
