@@ -54,6 +54,10 @@ TCP_BY_HTTP: dict[str, dict[str, str]] = {
     "3": {"stack": "aioquic", "certificate": "500B"},
 }
 """TCP or QUIC of the server by version of HTTP; its certificate signs itself."""
+EVERY_TENTH_ACKED_FROM_BYTES = 800_000
+"""Bytes of pages over HTTP/3 that are simulated with Chromium's acks after its first 100 packets:
+every 10 packets, or after a quarter of the RTT, at most 25 ms. Those packets are few then."""
+MAX_ACK_DELAY_S = 0.025
 REQUEST_BYTES = {"1.1": (400, 330), "2": (350, 90), "3": (350, 90)}
 """Bytes of the requests for the document and for an image, with compressed headers after 1.1."""
 
@@ -165,13 +169,21 @@ def simulate(http: str, path: LinkPath, page: tuple[int, int], load: Load) -> fl
         }
         for n, (bytes_, place) in enumerate(zip(sizes[1:], places, strict=True))
     ]
-    page_s = _simulate_metric(http, path, listed, "page_time_p50_s")
+    tcp = _tcp_of_page(http, path, size)
+    page_s = _simulate_metric(http, path, listed, "page_time_p50_s", tcp)
     # A document of one byte takes the handshake and a round trip of small packets.
     small = [{"name": "document", "size": "1B", "request": "1B"}]
     small_s = _simulate_metric(http, path, small, "first_byte_p50_s")
     packet_s = 8 * 1500 / float(parse_rate(path.rate))
     handshake_s = small_s - (float(parse_duration(path.rtt)) - packet_s)
     return 1000 * (page_s - handshake_s)
+
+
+def _tcp_of_page(http: str, path: LinkPath, size: int) -> dict[str, Any]:
+    if http != "3" or size < EVERY_TENTH_ACKED_FROM_BYTES:
+        return {}
+    delay_s = min(float(parse_duration(path.rtt)) / 4, MAX_ACK_DELAY_S)
+    return {"ack_packets": 10, "ack_timeout": f"{delay_s}s"}
 
 
 def _time_to_byte(http: str, path: LinkPath, document: dict[str, Any], place: int) -> float:
@@ -184,7 +196,11 @@ def _time_to_byte(http: str, path: LinkPath, document: dict[str, Any], place: in
 
 
 def _simulate_metric(
-    http: str, path: LinkPath, objects: list[dict[str, Any]], metric: str
+    http: str,
+    path: LinkPath,
+    objects: list[dict[str, Any]],
+    metric: str,
+    tcp: dict[str, Any] | None = None,
 ) -> float:
     bottleneck = {"rate": path.rate, "buffer": path.buffer, "loss": path.loss}
     network: dict[str, Any] = {"rtt": path.rtt, "bottleneck": bottleneck}
@@ -201,7 +217,7 @@ def _simulate_metric(
     tables = {
         "network": network,
         "traffic": traffic,
-        "tcp": TCP_BY_HTTP[http],
+        "tcp": TCP_BY_HTTP[http] | (tcp or {}),
         "run": {
             "duration": "300s" if path.loss == "0%" else "3000s",
             "warmup": "0s",
