@@ -29,6 +29,7 @@ from tcpcast.report.json import encode
 from tcpcast.scenario import Scenario, load, parse_assignments
 from tcpcast.scenario.changes import apply_changes
 from tcpcast.scenario.loss import RestOfRound
+from tcpcast.scenario.modern_tcp import is_modern, is_quic
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -41,7 +42,7 @@ REFERENCE_WINDOW_PKTS = 10_000
 """Receiver window of the simulated flow in packets, so that only path and stack limit it."""
 REFERENCE_RUNS = 8
 """Number of simulated runs whose mean is the reference; one short run with random loss varies."""
-MIN_REFERENCE_S = 1.0
+MIN_REFERENCE_S = 0.1
 """Minimum length of a simulated run in seconds."""
 
 
@@ -209,13 +210,19 @@ def check_stacks(expectations: Sequence[Expectation], scenario: Scenario) -> Non
 
 
 def reference_scenario(scenario: Scenario, stack: str, seconds: float) -> Scenario:
-    """Return the scenario of one bulk flow of a stack on a path, in runs as long as a program."""
+    """Return the scenario of one bulk flow of a stack on a path, in runs as long as a program.
+
+    The time of a program includes the handshake.
+    """
+    handshake = "tls13" if is_quic(stack) else "tcp" if is_modern(stack) else None
     changes = {
         "tcp.stack": stack,
         "tcp.receiver_window": REFERENCE_WINDOW_PKTS,
         "run.duration": f"{max(seconds, MIN_REFERENCE_S):.3f}s",
         "run.warmup": "0s",
         "run.replications": REFERENCE_RUNS,
+        "traffic": {"kind": "bulk", "flows": 1, "start": "0s"},
+        **({} if handshake is None else {"tcp.handshake": handshake}),
     }
     return scenario.with_changes(changes)
 

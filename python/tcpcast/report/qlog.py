@@ -60,7 +60,7 @@ def qlog_text(scenario: Scenario, answers: Sequence[Answer]) -> str:
                 "ODCID": f"{int(flow):016x}",
                 "time_format": "relative",
                 "reference_time": 0,
-                "protocol_type": ["TCP"],
+                "protocol_type": ["QUIC" if scenario.populations[0].tcp.is_quic else "TCP"],
             },
             "events": _events(windows, packets, states, flow, payload),
         }

@@ -278,7 +278,7 @@ impl QuicEndpoint {
             TcpEvent::Window {
                 cwnd: window.cwnd,
                 ssthresh,
-                flight: self.packets_in_flight(),
+                flight: self.connection.packets_in_flight(),
                 window: window.cwnd,
             },
         );

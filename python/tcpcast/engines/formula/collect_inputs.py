@@ -95,7 +95,8 @@ def collect_path_inputs(
     tcp = scenario.populations[0].tcp
     # Measured values already include the effects of links.
     limit = path if measured is None and path.has_rate else None
-    window, of_window = largest_window_and_source(group, limit)
+    bdp = path.capacity_pps * group.rtt_s / group.count if measured is None else 0.0
+    window, of_window = largest_window_and_source(group, bdp)
     of_window += ": unlimited" if math.isinf(window) else ""
     steps += [
         make_step("b", tcp.packets_per_growth, "packet", packets_per_ack_source_text(tcp)),
@@ -113,14 +114,14 @@ def collect_path_inputs(
     )
 
 
-def largest_window_and_source(group: Population, path: PathView | None) -> tuple[float, str]:
-    """Return the largest window of a flow in packets, and what sets it; ``path``: with a rate.
+def largest_window_and_source(group: Population, bdp_pkts: float) -> tuple[float, str]:
+    """Return the largest window of a flow in packets, and what sets it.
 
-    The send buffer and TCP itself are named only if they are smaller than the BDP, because almost
-    all links are filled by smaller windows.
+    The send buffer and TCP itself are named only if they are smaller than the flow's share of the
+    BDP, ``bdp_pkts``, because almost all links are filled by smaller windows.
     """
     window, allowed = float(group.tcp.receiver_window), min(group.allowed_windows_pkts)
-    if path is None or allowed >= min(window, path.capacity_pps * group.rtt_s / group.count):
+    if allowed >= min(window, bdp_pkts):
         return window, "tcp.receiver_window"
     return allowed, "largest window of TCP or of tcp.socket_buffers"
 
