@@ -170,7 +170,7 @@ class Paper(Generic[SampleSizes, Simulated]):
                 preface.append("This is the quick reproduction: fewer and shorter simulations.")
             if self.unsettled in {lines, BOTH}:
                 preface.append(
-                    "A value outside its tolerance by less than its own interval is unsettled."
+                    "A value is unsettled if it exceeds its tolerance by less than its interval."
                 )
             report = self._report_of_sections(sections, lines, preface, interrupted)
         report.known_differences = tuple(filter(may_differ, report.known_differences))

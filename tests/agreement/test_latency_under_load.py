@@ -56,8 +56,8 @@ def test_quality_of_outcome_is_the_worst_component(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("{", "not a file of QoO profiles"),
-        ("[" * 100_000, "not a file of QoO profiles"),
+        ("{", "the file contains no QoO profiles"),
+        ("[" * 100_000, "the file contains no QoO profiles"),
         ('{"profiles": []}', "'schema_version'"),
         ('{"schema_version": 1, "profiles": []}', "schema_version 1 is not 2"),
         ('{"schema_version": 2, "profiles": [{}]}', "'latency'"),

@@ -168,7 +168,7 @@ def test_formulas_use_the_mean_rate_with_a_warning() -> None:
             POLICER,
             "is a policer: the model includes the rate of the policer (10mbit), but not its drops",
         ),
-        (TRACE, "is a trace of packet opportunities: the model assumes a constant rate of "),
+        (TRACE, "is a trace of transmission opportunities: the model assumes a constant rate of "),
     ):
         answer = simulate(make_scenario({"rate": rate, "loss": "0.0001%"}), "pftk")
         bps = make_scenario({"rate": rate}).network.bottleneck.rate_bps

@@ -358,7 +358,7 @@ def test_nothing_is_written(session: Session, folder: Path) -> None:
     before = sorted(folder.iterdir())
     pcap = 'probes.pcap=[{ link = "sender", file = "out.pcap" }]'
     error = session.error("run", scenario="own.toml", set=[pcap, "network.bottleneck.rate=5mbit"])
-    assert "this process writes no files" in error
+    assert "this server does not write files" in error
     assert sorted(folder.iterdir()) == before
 
 

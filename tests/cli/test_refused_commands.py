@@ -41,7 +41,7 @@ predict --rtt 100ms --loss 1% --stack nosuch | --stack | rfc-newreno
 predict --rtt 100ms --loss 1% --buffer 64MB | --buffer | has no queue; use --rate
 predict --rtt 100ms --rate 1mbit --buffer 64 | --buffer | "64" has no unit
 predict --rtt 100ms --rate 1mbit --buffer 0pkt | --buffer
-predict --rtt 100ms --rate 1mbit --buffer 64KB..1bdp | --buffer | not of one kind
+predict --rtt 100ms --rate 1mbit --buffer 64KB..1bdp | --buffer | of different kinds
 predict --rtt 100ms --loss 0.01%.. | --loss | has no end
 predict --rtt 100ms --loss ..1% | --loss | has no beginning
 predict --rtt 100ms --loss .. | --loss
@@ -53,10 +53,10 @@ predict --rtt 100ms --loss 1%..2%..3% | --loss | more than two ends
 predict --rtt 100ms --loss 1%..100% | --loss | loses every packet
 predict --rtt 100ms --loss 1% --rwnd 1KB..1MB | --rwnd
 predict --rtt 100ms --loss 1% --points 5 | --points | no option is a range
-predict --rtt 100ms --loss 1%..2% --points 1 | --loss | 1 is not a number of values
+predict --rtt 100ms --loss 1%..2% --points 1 | --loss | 1 must be a number of values
 predict --rtt 100ms --loss 1% --csv --json | --csv | --json
 predict --rtt 100ms --loss 1%..2% --explain | --explain | single values
-predict --rtt 100ms --loss 1%..2% --flows 2 --size 1MB | --size | one flow
+predict --rtt 100ms --loss 1%..2% --flows 2 --size 1MB | --size | a range cannot
 predict --rtt 100ms --loss 1% --set network.rt=1s | network.rt
 # plan
 plan users web-10mbit --rate 10mbps | --rate | 10mbit
@@ -65,7 +65,7 @@ plan users web-10mbit --share 95% | --share: exactly one target | --above
 plan users web-10mbit --rate 1mbit --share 95% |
     --rate and --share: exactly one target is required; use --rate, or --share and --above, or
 plan users web-10mbit --share 95 --above 1mbit | --share | 95%
-plan users web-10mbit --share 95% --above 1mbit --engine engset | engset has no goodput_bps
+plan users web-10mbit --share 95% --above 1mbit --engine engset | engset gives no goodput_bps
 plan users lossy-path --rate 1mbit | on-off
 plan buffer web-10mbit --loss much | --loss | 1%
 plan buffer web-10mbit --loss 0% | above 0 %
@@ -129,7 +129,7 @@ sweep one-path --engine pftk --vary network.rtt=10ms..-5ms |
     sweep.network.rtt: "-5ms" is negative; use "5ms"
 sweep one-path --engine pftk --vary network.rtt=1s..1000000000s |
     is too large; use at most "100000000s"
-sweep one-path --engine pftk --vary network.rtt=1ms..2mbit | has ends that are not of one kind
+sweep one-path --engine pftk --vary network.rtt=1ms..2mbit | has ends of different kinds
 sweep one-path --engine pftk --vary network.bottleneck.rate=1mbps..9mbps | may mean bits or bytes
 sweep one-path --engine pftk --vary latin=x | sweep.latin:
 sweep one-path --vary network.rtt=10ms,20ms --vary network.rtt=10ms,30ms |

@@ -83,4 +83,4 @@ def test_damaged_sweep_directory_is_rejected(tmp_path: Path, capsys: Capture) ->
     assert f"{database} is damaged (file is not a database); remove it" in capsys.readouterr().err
     database.rename(tmp_path / "_sweep.parquet")
     assert main(["report", str(tmp_path)]) == 2
-    assert "contains a sweep of a former version" in capsys.readouterr().err
+    assert "contains a sweep of an earlier version" in capsys.readouterr().err

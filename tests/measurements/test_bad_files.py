@@ -31,19 +31,27 @@ def without(key: str) -> bytes:
         ("flent", WHOLE[:-20], "damaged gzip data"),
         ("flent", b"\x1f\x8b" + 50 * b"\xff", "damaged gzip data"),
         ("flent", WHOLE[:200] + bytes(200) + WHOLE[400:], "damaged gzip data"),
-        ("flent", b"", "not valid JSON in line 1; use a complete file of flent"),
-        ("flent", b"\xff\xfe\x00", "not valid JSON; use a complete file of flent"),
-        ("flent", b"[1, 2]", "JSON without an object; use a file of flent"),
-        ("flent", b'{"version": 4}', "JSON, but not from flent: metadata and results are missing"),
-        ("flent", without("results"), "JSON, but not from flent"),
+        ("flent", b"", "the file is not valid JSON in line 1; use a complete file of flent"),
+        ("flent", b"\xff\xfe\x00", "the file is not valid JSON; use a complete file of flent"),
+        ("flent", b"[1, 2]", "the JSON contains no object; use a file of flent"),
+        (
+            "flent",
+            b'{"version": 4}',
+            "the JSON is not from flent: metadata and results are missing",
+        ),
+        ("flent", without("results"), "the JSON is not from flent"),
         ("flent", without("version"), "version of this file of flent's format is not supported"),
         ("flent", without("version")[:-1] + b', "version": 9}', "version 9 of flent's format"),
-        ("flent", 100_000 * b"[", "the JSON is nested more deeply than in any file of flent"),
-        ("crusader", b"{}", "JSON, but not from Crusader: pings and streams are missing"),
+        (
+            "flent",
+            100_000 * b"[",
+            "the JSON is nested more deeply than in any file that flent writes",
+        ),
+        ("crusader", b"{}", "the JSON is not from Crusader: pings and streams are missing"),
         (
             "crusader",
             0x5372AB82AE7C59CB.to_bytes(8, "little") + bytes(99),
-            "a result of Crusader that is not exported; use `crusader export FILE`",
+            "the file is a result of Crusader that was not exported; use `crusader export FILE`",
         ),
         ("iperf3", b"{", "not valid JSON"),
         ("iperf3", b'{"start": ' + 100_000 * b"[", "the JSON is nested too deeply"),
@@ -69,7 +77,7 @@ def test_flows_without_numbers_are_one_line(tmp_path: Path, capsys: Capture, val
     path = tmp_path / "file"
     path.write_text(json.dumps(document))
     assert main(["compare", "flent", str(path)]) == 2
-    message = "no flow of TCP has a rate above 0 (null and NaN do not count); use a test such as "
+    message = "no TCP flow has a rate above 0 (null and NaN do not count); use a test such as "
     assert capsys.readouterr().err == f"tcpcast: {path}: {message}rrul or tcp_nup\n"
 
 

@@ -89,12 +89,15 @@ def test_missing_shaper_needs_a_rate_and_takes_the_other_queue(tmp_path: Path) -
     document = flent_document()
     del document["metadata"]["REMOTE_METADATA"]["router"]["EGRESS_INFO"]
     test = read_line_test("flent", write_flent(tmp_path, document))
-    with pytest.raises(OptionError, match=r"no shaper of the upload; .* for example --up 18mbit"):
+    with pytest.raises(OptionError, match=r"the shaper of the upload; .* for example --up 18mbit"):
         make_line_scenario(test, {})
     links = make_line_scenario(test, {"up": "20mbit"}).resolved()["link"]
     assert links["up"]["queue"] == links["down"]["queue"]
     assert links["up"]["rate"]["bucket"] == "20mbit"
-    note = "the file states no queue of the upload; tcpcast uses that of the other direction"
+    note = (
+        "the file does not describe the queue of the upload; tcpcast assumes the queue of the "
+        "other direction"
+    )
     assert test.notes == [note]
 
 
@@ -139,15 +142,15 @@ def test_iperf3_log_needs_the_rate_of_the_line() -> None:
     test = read_line_test("iperf3", LOGS / "link.json")
     assert test.rate_bps("upload") == pytest.approx(9.24e6, rel=0.01)
     assert test.idle_rtt_s == pytest.approx(0.0496, abs=1e-4)
-    with pytest.raises(OptionError, match="no shaper of the upload"):
+    with pytest.raises(OptionError, match="does not describe the shaper of the upload"):
         make_line_scenario(test, {})
     links = make_line_scenario(test, {"up": "10mbit"}).resolved()["link"]
     assert (links["up"]["buffer"], links["down"]["rate"]) == ("312500B", "1gbit")
     assert test.notes[0] == (
-        "the file states no shaper of the download; tcpcast uses a rate of 1gbit"
+        "the file does not describe the shaper of the download; tcpcast assumes a rate of 1gbit"
     )
     without_rtt = read_line_test("iperf3", LOGS / "reverse.json")
-    with pytest.raises(OptionError, match="no RTT of the idle line; add it"):
+    with pytest.raises(OptionError, match="the RTT of the idle line; add this RTT"):
         make_line_scenario(without_rtt, {"down": "10mbit"})
 
 
@@ -162,7 +165,7 @@ def test_crusader_compares_the_part_in_both_directions(tmp_path: Path) -> None:
     assert test.seconds == pytest.approx(5.0)
     assert test.idle_rtt_s == pytest.approx(0.01)
     assert min(test.ping_s) == pytest.approx(max(test.ping_s)) == pytest.approx(0.03)
-    assert "the parts with load in one direction are left out" in test.notes
+    assert "tcpcast omits the parts of the test with load in one direction" in test.notes
 
 
 def test_compare_prints_measured_beside_simulated(tmp_path: Path, capsys: Capture) -> None:

@@ -132,7 +132,7 @@ def test_classes_without_intervals_are_not_compared(value: float, other: Metric)
 
 def test_untrusted_values_are_marked_and_bounds_come_last() -> None:
     doubtful = Answer("mathis", metrics={RATE: Metric(2e6, trusted=False)})
-    why = "a simulation takes 20 s, and runs only with --packet"
+    why = "a simulation takes 20 s, so tcpcast runs it only with --packet"
     refused = Answer("packet", status=Status.NOT_APPLICABLE, reason=why)
     assert verdict_on([doubtful, refused], scenario("bulk")) == (
         f"No engine gives a trusted value; {why}; the 7 flows together get 2 Mbit/s (by the "

@@ -62,11 +62,11 @@ traffic.sources=-134 | : -134 is too small; use at least 1
 network.bottleneck.loss=-1% | :
 run.seed=-1 | : -1 is too small; use at least 0
 traffic.sources=0 | : 0 is too small; use at least 1
-network.bottleneck.buffer=0pkt | : "0pkt" holds no packet
-network.bottleneck.buffer=0B | : "0B" holds no packet
-network.bottleneck.buffer=0bdp | : "0bdp" is not above 0 and at most 1,000,000
-network.bottleneck.buffer=-3bdp | : "-3bdp" is not above 0 and at most 1,000,000
-network.bottleneck.buffer=1e13bdp | : "1e13bdp" is not above 0 and at most 1,000,000
+network.bottleneck.buffer=0pkt | : "0pkt" has no space
+network.bottleneck.buffer=0B | : "0B" has no space
+network.bottleneck.buffer=0bdp | : "0bdp" must be above 0 and at most 1,000,000
+network.bottleneck.buffer=-3bdp | : "-3bdp" must be above 0 and at most 1,000,000
+network.bottleneck.buffer=1e13bdp | : "1e13bdp" must be above 0 and at most 1,000,000
 network.bottleneck.rate=0mbit | :
 network.rtt=0s | :
 traffic.off.mean=0s | : must be above 0
@@ -82,7 +82,7 @@ tcp.duplicate_threshold=2.5 | : 2.5 is not a whole number
 tcp.rules.last_packets_threshold=0 | : 0 is too small; use at least 1, or "dupl
 tcp.limited_transmit=1 | : 1 is not true or false; use true
 tcp.rules.limited_transmit_on=third | : "third" is not a duplicate; use "each" or "second"
-tcp.rules.limited_transmit_on=second | : requires tcp.limited_transmit = true; set this key also
+tcp.rules.limited_transmit_on=second | : requires tcp.limited_transmit = true; set tcp.
 tcp.rules.recovery=sack | : "sack" is not a recovery rule; use "reno", "newreno", "
 tcp.rules=send | : "send" is not a table; use { recovery = "reno" }
 tcp.rules.timer=send | : unknown key; did you mean "timer_restart"?
@@ -127,7 +127,7 @@ traffic.size=2MB at random |
 traffic.size={distribution='empirical'} | .file: missing
 traffic.size={distribution='empirical',values=[]} | .values: has 0 entries
 traffic.size={distribution='empirical',values=3} | .values: 3 is not a list
-traffic.size={distribution='empirical',values=[1,2],weights=[1]} | .weights: 1 weights
+traffic.size={distribution='empirical',values=[1,2],weights=[1]} | .weights: 1 weights do not match
 traffic.size={distribution='empirical',values=[1],weights=[-1]} | .weights.0:
 traffic.size={distribution='empirical',values=['x']} | .values.0: "x" is not a size
 traffic.size={distribution='empirical',file='a',values=[1]} | .file: both file and
@@ -154,17 +154,17 @@ cross=[{model='trace',file='none.csv'}] | .0.file: the file none.csv does not ex
 cross=[{model='trace',file='a',times=[1]}] | .0.file: both file and times
 cross=[{model='trace',times=[0],bytes=[9]}] | .0.period: missing, and cannot
 cross=[{model='trace',times=[0,1],bytes=[0,0]}] | .0.bytes: all sizes are 0
-cross=[{model='trace',times=[0,1],bytes=[9]}] | .0.bytes: 1 sizes for 2 times
+cross=[{model='trace',times=[0,1],bytes=[9]}] | .0.bytes: 1 sizes do not match 2 times
 cross=[{model='trace',times=[1,0],bytes=[9,9]}] | .0.times: the times are not in ascending order
 cross=[{model='trace',times=['x'],bytes=[9]}] | .0.times.0: "x" is not a time in seconds; use a
 cross=[{model='trace',times=[0,1],bytes=[9,9],period='1s'}] |
-    .0.period: does not end after the last time, 1s
+    .0.period: must be longer than the last time, 1s
 cross=[{model='poisson',mean='1%',bin='1ms'}] | .0.bin: requires hops with shared = false
 cross=[{model='poisson',mean='1%',name='a'},{model='poisson',mean='1%',name='a'}] |
     .1.name: "a" is the name of another stream
 tcp.timestamps=true | : rfc-newreno does not support this key; use stack
 tcp.handshake=true | :
-tcp.handshake=tcp | : rfc-newreno has no handshake
+tcp.handshake=tcp | : rfc-newreno does not model a handshake
 traffic.kind=capture |
     : a scenario does not read captures; run tcpcast trace FILE --models to compare a capture with
     formulas, or tcpcast trace FILE --scenario NAME.toml to simulate it
@@ -215,9 +215,9 @@ network.bottleneck.queue={kind='red',min_threshold=5} |
 network.bottleneck.queue={kind='red',min_threshold='0pkt'} | .min_threshold: "0pkt" is out of range
 network.bottleneck.queue={kind='red',min_threshold='9KB'} | .min_threshold: "9KB" is not a threshold
 network.bottleneck.queue={kind='red',max_threshold='5pkt'} |
-    .max_threshold: 5pkt is not above min_threshold, 5pkt
+    .max_threshold: 5pkt must be above min_threshold, 5pkt
 network.bottleneck.queue={kind='red',min_threshold='9pkt',max_threshold='4pkt'} |
-    .max_threshold: 4pkt is not above min_threshold, 9pkt
+    .max_threshold: 4pkt must be above min_threshold, 9pkt
 network.bottleneck.queue={kind='red',max_probability='0%'} | .max_probability: must be above 0
 network.bottleneck.queue={kind='red',max_probability='0.0 %'} | .max_probability: must be above 0
 network.bottleneck.queue={kind='red',max_probability='120%'} | .max_probability:
@@ -225,7 +225,7 @@ network.bottleneck.queue={kind='red',weight=0} | .weight: 0 is
 network.bottleneck.queue={kind='red',weight=2} | .weight: 2 is
 network.bottleneck.queue={kind='red',weight=true} | .weight: true is not a weight
 network.bottleneck.queue={kind='red',gentle='yes'} | .gentle: "yes" is not true or false
-network.bottleneck.queue={kind='red',rules='linux'} | .gentle: rules = "linux" requires gentle off
+network.bottleneck.queue={kind='red',rules='linux'} | .gentle: rules = "linux" requires gentle =
 network.bottleneck.queue={kind='red',target_delay='5pkt'} | .target_delay:
 network.bottleneck={queue='red',buffer='20pkt'} | .rate: RED requires a limited rate; use
 network.ingress.queue=red | : RED is possible only at the bottleneck or a shared hop
@@ -395,7 +395,7 @@ tcp={stack='linux-cubic',idle_restart='3s'} | .idle_restart: linux-cubic halves 
 tcp={stack='linux-cubic',rules={max_plus={}}} | .rules.max_plus: requires stack = "max-plus-reno"
 tcp={stack='linux-cubic',ecn=1} | .ecn:
 tcp={stack='rfc-newreno',ecn=true} | .ecn: rfc-newreno does not support this key; use stack
-tcp={stack='rfc-newreno',handshake='tcp'} | .handshake: rfc-newreno has no handshake
+tcp={stack='rfc-newreno',handshake='tcp'} | .handshake: rfc-newreno does not model a handshake
 tcp={stack='linux-cubic',handshake='quic'} | .handshake:
 tcp={stack='rfc-newreno',fast_open=true} | .fast_open: rfc-newreno does not support this key
 tcp={stack='linux-cubic',handshake='none',fast_open=true} | .fast_open: requires connections with
@@ -405,7 +405,7 @@ network.bottleneck.rate={wifi='390mbit',airtime='6ms'} | .airtime: must be at mo
 network.bottleneck.rate={wifi='390mbit',frames=0} | .frames:
 network.bottleneck.rate={wifi='0mbit'} | .wifi: "0mbit" must be above 0
 tcp={stack='quic',fast_open=true} |
-    .fast_open: quic is a stack of QUIC, which does not have this rule
+    .fast_open: quic is a QUIC stack, to which this rule does not apply
 tcp={stack='rfc-newreno',timestamps=true} |
     .timestamps: rfc-newreno does not support this key; use stack
 network.packet=52B && tcp.stack=linux-cubic | : 52 B leaves no room for payload after 52 B of
@@ -454,7 +454,7 @@ network={rtt='1s',hop=[{name='a',rate='9mbit',measured=true},{name='b',measured=
 network={rtt='1s',hop=[{name='a',rate='9mbit'},{name='b',shared=false,measured=true}]} |
     .hop.b.measured: the measured hop must be shared; use measured = true
 network={rtt='1s',hop=[{name='a',rate='9mbit'},{name='b',shared=false,queue='red'}]} |
-    .hop.b.queue: a hop with shared = false serves one source; use "droptail"
+    .hop.b.queue: a hop with shared = false serves one source, so only "droptail"
 network={rtt='1s',hop=[{name='a',rate='9mbit'},{name='b',queue='red'}]} |
     .hop.b.rate: RED requires a limited rate; use
 network={rtt='1s',hop=[{name='a',rate='9mbit'},{name='b',rate='9mbit',buffer='100B'}]} |
@@ -523,7 +523,7 @@ tcp={stack='tfrc',ecn=true} |
     .ecn: tfrc counts only lost packets as loss events; remove this key, or use stack =
     "linux-cubic" or "dctcp"
 network={rtt='1s',hop=[{name='a',rate={opportunities='4'},shared=false},{name='b'}]} |
-    .hop.a.rate: a trace of packet opportunities is possible only at a shared hop
+    .hop.a.rate: a trace of transmission opportunities is possible only at a shared hop
 run.report_at=['400s'] | .0: 400s is after the end of the run; use duration =
 [short-transfers]
 run.report_at=['1s'] | : requires flows that never end
@@ -538,7 +538,7 @@ class=[{name='a b'}] | ."a b".name: "a b" is not a name
 class=[{name='a',flows=3}] | .a.flows: flows do not apply to on-off traffic; use sources
 class=[{name='a',traffic={kind='bulk'}}] | .a.flows: missing; add flows = 100
 class=[{name='a',sources=3,traffic={sources=4}}] |
-    .a.sources: is also given in the traffic table of the class; use this key once
+    .a.sources: is also set in the traffic table of the class; set this key only once
 class=[{name='a',sources=0}] | .a.sources: 0 is too small; use at least 1
 class=[{name='a',rate='1mbit'}] | .a.rate: unknown key; use "ingress.rate" or
 class=[{name='a',ingress={buffer='100B'}}] |
@@ -547,21 +547,21 @@ class=[{name='a',egress={rate='10kbit'}}] | .a.rtt: 50ms is less than the transm
 class=[{name='a',egress={delay='10ms'}}] | .a.rtt: 50ms contradicts the links' delays, which give
 class=[{name='a'},{name='a'}] | .1.name: "a" is the name of another class; use another
 class=[{name='a',sources=9000000},{name='b',sources=9000000}] |
-    : 18000000 senders in all classes; use at most 10000000 in total
+    : the classes contain 18000000 senders; use at most 10000000 in total
 class=[{name='a',flows=2,traffic={kind='bulk',start=['0s']}}] && run={duration='9s'} |
-    .a.traffic.start: 1 start times for 2 flows; use one time per flow
+    .a.traffic.start: 1 start times do not match 2 flows; use one time per flow
 [one-path]
 # Steps of applications, releases of Linux, socket buffers, ECN and QUIC.
 traffic.reads='10mbit' && tcp.stack='linux-cubic' && tcp.receiver_window='unlimited' |
-    : requires a receive buffer that can fill
+    : requires a limited receive buffer
 traffic.reads='0mbit' && tcp={stack='linux-cubic',socket_buffers='linux-6.18'} | :
 traffic.reads={pause='soon'} && tcp={stack='linux-cubic',socket_buffers='linux-6.18'} | .pause:
 traffic.reads={size='0B',pause='1s'} && tcp={stack='linux-cubic',socket_buffers='linux-6.18'} |
     .size: must be at least "1B"
 traffic.writes={size='1KB'} && tcp={stack='linux-cubic'} | .gap: missing
 traffic.writes='1KB' && tcp={stack='linux-cubic'} | :
-tcp={stack='linux-cubic',notsent_lowat='1KB'} | .notsent_lowat: requires traffic.writes
-traffic.writes={size='1KB',gap='1s'} && tcp={stack='rfc-newreno'} | : rfc-newreno has no sockets
+tcp={stack='linux-cubic',notsent_lowat='1KB'} | .notsent_lowat: limits what an application writes
+traffic.writes={size='1KB',gap='1s'} && tcp={stack='rfc-newreno'} | : rfc-newreno does not model
 tcp={stack='rfc-newreno',nodelay=true} | .nodelay:
 tcp={stack='linux-cubic',kernel='5.10'} | .kernel: "5.10" is not a release of Linux
 tcp={stack='rfc-sack',kernel='6.12'} | .kernel: rfc-sack follows RFCs instead of a release
@@ -581,11 +581,11 @@ tcp={stack='linux-cubic',ecn='acurate'} |
 tcp={stack='linux-cubic',ecn=1} | .ecn: 1 is not a mode of ECN; use true, false or "accurate"
 tcp={stack='linux-cubic',ecn=['accurate']} |
     .ecn: ['accurate'] is not a mode of ECN; use true, false or "accurate"
-tcp={stack='quic',min_rto='1s'} | .min_rto: quic is a stack of QUIC, which does not have this rule
+tcp={stack='quic',min_rto='1s'} | .min_rto: quic is a QUIC stack, to which this rule does not apply
 tcp={stack='quic',tso='auto'} |
-    .tso: quic is a stack of QUIC, which does not have this rule; remove this key
+    .tso: quic is a QUIC stack, to which this rule does not apply; remove this key
 tcp={stack='quic',handshake='tcp'} |
-    .handshake: quic uses TLS 1.3 without a handshake of TCP; use "tls13", "tls13-resumption",
+    .handshake: quic uses TLS 1.3 without a TCP handshake; use "tls13", "tls13-resumption",
     "tls13-0rtt"
 tcp={stack='quic',pacing='fq'} | .pacing: quic paces its packets itself; use "internal" or "off"
 tcp={stack='quic',ack_packets=0} | .ack_packets: 0 is too small; use at least 1
@@ -594,9 +594,9 @@ tcp={stack='quic',congestion_control='vegas'} |
 tcp={stack='quic',handshake='tls13-0rtt',certificate='4kB'} |
     .certificate: requires handshake = "tls13" or "tls12"
 tcp={stack='linux-cubic',ack_packets=10} |
-    .ack_packets: only stacks of QUIC have this key; use stack = "quic"
+    .ack_packets: requires a QUIC stack; use stack = "quic"
 tcp={stack='quic'} && probes.pcap=[{link='bottleneck-in',file='in.pcap'}] |
-    probes.pcap: captures contain packets of TCP, but quic sends QUIC
+    probes.pcap: captures contain TCP packets, but quic sends QUIC packets
 [web-10mbit]
 network.egress.queue=fq | : FQ is possible only at
 network.bottleneck.queue={kind=['fq']} | : ['fq'] is not a queue
@@ -612,7 +612,7 @@ run.warmup=20s | : isolated transfers have no warm-up
 run.warmup=mser-5 | : isolated transfers have no warm-up
 [web-10mbit]
 network={rtt='1s',hop=[{name='a',rate='9mbit'}],bottleneck={rate='9mbit'}} |
-    .bottleneck: the scenario has [[network.hop]] tables; describe the bottleneck
+    .bottleneck: cannot be combined with [[network.hop]] tables; describe the bottleneck
 network.bottleneck.measured=true |
     : belongs to [[network.hop]] tables; remove this key if there is a single
 network.bottleneck.shared=false | : belongs to [[network.hop]] tables; remove this key

@@ -96,7 +96,7 @@ def test_unused_top_level_table_may_be_incomplete() -> None:
 def test_key_of_traffic_that_no_class_uses_is_refused() -> None:
     """Regression: ``--set traffic.http=3`` changed nothing if each class had traffic of its own."""
     top = RUN + NETWORK + '[traffic]\nreads = "1mbit"\n'
-    reason = "no class uses this key, because each class sets its traffic"
+    reason = "no class uses this key, because each class defines its traffic"
     assert refused(top + one_class("long", BULK)) == [
         f"traffic.reads: {reason}; use class.long.traffic.reads"
     ]

@@ -220,7 +220,9 @@ def test_bin_longer_than_run_is_reported() -> None:
 
 def test_isolated_transfers_reject_cross_traffic() -> None:
     alone = {"traffic": {"kind": "transfers", "size": ["3pkt"], "count": 10}, "run": {}}
-    with pytest.raises(ScenarioError, match=r"cross\.0: isolated transfers have no cross traffic"):
+    with pytest.raises(
+        ScenarioError, match=r"cross\.0: isolated transfers cannot share the path with cross"
+    ):
         scenario(NOISE, **alone)
 
 
@@ -229,12 +231,12 @@ def test_isolated_transfers_reject_cross_traffic() -> None:
     [
         ("", "contains no rows"),
         ("time_s,bytes\n", "contains no rows"),
-        ("1,2,3\n", "line 1: 3 columns; use two columns: time_s and bytes"),
+        ("1,2,3\n", "line 1: the number of columns is 3; use two columns: time_s and bytes"),
         ("time_s,bytes\n1,x\n", 'line 2: "x" is not a number'),
         ("1,-5\n", 'line 1: "-5" is not a number'),
         (
             "1,5\n" * 100_001,
-            "has more than 100000 rows; add up the bytes of each interval of 10 ms",
+            "has more than 100000 rows; use one row with the total bytes of each interval of 10 ms",
         ),
     ],
 )

@@ -87,8 +87,8 @@ def test_invalid_packet_size_is_rejected() -> None:
         'least "53B"'
     )
     assert refused({"network.packet": "1B", KEY: None}) == (
-        'network.packet: "1B" is not the size of an IP packet with 52 B of headers and some '
-        'payload; use "53B" to "65535B"'
+        'network.packet: "1B" is not the size of an IP packet with 52 B of headers and '
+        'at least 1 B of payload; use "53B" to "65535B"'
     )
     assert refused({KEY: "40B"}).startswith('class.small.packet: "40B" is not the size of')
     assert refused({KEY: 200}).startswith("class.small.packet: ")

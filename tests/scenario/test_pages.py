@@ -128,7 +128,7 @@ def test_har_gives_parents_delays_and_server_times(tmp_path: Path) -> None:
     [
         ("", "not valid JSON in line 1; use a complete file of a browser's HAR export"),
         ('{"log": {"entries": [', "not valid JSON in line 1"),
-        ("[]", "JSON without an object"),
+        ("[]", "the JSON contains no object"),
         ("[" * 100_000, "nested more deeply"),
         ('{"log": 3}', "contains no requests; use a complete HAR export"),
         ('{"log": {"entries": [{"request": {"url": 5}}, 7, null]}}', "contains no requests over"),
@@ -267,9 +267,7 @@ def test_sizes_of_damaged_har_files_are_one_error(tmp_path: Path, key: str, size
     root, script = make_entry("https://a.example/", 0), make_entry("https://a.example/x.js", 1)
     script["response"][key] = size
     write_har(tmp_path / "page.har", root, script)
-    message = (
-        r"page.har: x.js has (inf|1e\+14) B, but an object has at most 1e\+10 B; correct the f"
-    )
+    message = r"page.har: x.js contains (inf|1e\+14) B, but the maximum for an object is 1e\+10 B; "
     with pytest.raises(ScenarioError, match=message):
         load(tmp_path, "page.har")
     del script["response"][key]
@@ -313,14 +311,14 @@ def test_large_har_files_are_refused(tmp_path: Path) -> None:
     [
         ("mediam", 'is not a page (did you mean "median"?); use chain, median, text, or'),
         ("missing.har", "missing.har does not exist; use the name of a .har or .csv file"),
-        ([], "is not a page; use the name of a profile"),
+        ([], "is not a page; use a packaged page"),
         ([{"name": "a", "size": "0B"}], 'size: must be at least "1B"'),
         ([{"name": "a", "size": "1kB", "prio": 1}], "objects.0.prio: unknown key"),
         ([{"name": "a", "size": "1kB", "parent": "a"}], '"a" is the document; remove its parent'),
         ([{"name": "a", "size": "1kB"}] * 2, '"a" is listed twice; use different names'),
         (
             [{"name": "a", "size": "1kB"}, {"name": "b", "size": "1kB", "parent": "c"}],
-            'there is no object "c" for b',
+            'there is no object "c", the parent of b',
         ),
         (
             [{"name": "a", "size": "1kB"}]
@@ -351,7 +349,7 @@ def test_wrong_pages_are_one_line(page: Any, message: str) -> None:
     [
         ("", "contains no objects"),
         ("size,nam\n", "the columns must be name, size, and any of parent"),
-        ("name,size\na\n", "line 2: 1 cells; use 2, one per column"),
+        ("name,size\na\n", "line 2: the number of cells is 1; use 2, one per column"),
         ("name,size\na,1pkt\n", "traffic.objects"),
         ("name,size,priority\na,1kB,x\n", "traffic.objects"),
     ],
@@ -372,7 +370,7 @@ def test_wrong_csv_files_are_one_line(tmp_path: Path, content: str, message: str
         ({}, {"stack": "rfc-newreno", "handshake": None}, "does not run over rfc-newreno"),
         ({"http": 4}, {}, '"4" is not a version of HTTP; use "1.1", "2" or "3"'),
         ({"host_rtt": {"cdn": "10ms"}}, {}, 'the page has no host "cdn"'),
-        ({"host_rtt": {"origin": "10ms"}}, {"handshake": "none"}, "requires connections that"),
+        ({"host_rtt": {"origin": "10ms"}}, {"handshake": "none"}, "requires a handshake"),
         ({"flows": 3}, {}, "use sources = 10 for ten browsers"),
         ({"http": "1.1"}, {"notsent_lowat": "16KB"}, 'or a page with http = "2"'),
     ],

@@ -141,12 +141,12 @@ def test_changes_come_from_a_file(tmp_path: Path) -> None:
                 "link__core__docsis": {},
                 "link__core__jitter": {"distribution": "constant", "value": "1ms"},
             },
-            "link.core.jitter: docsis is the jitter of the link; remove jitter, or use another "
-            "link",
+            "link.core.jitter: docsis and jitter are mutually exclusive on one link; remove "
+            "jitter, or use another link",
         ),
         (
             {"link__core__docsis": {"min_delay": "20s"}},
-            'link.core.docsis.min_delay: is at most 1s; use "1.7ms", for example',
+            'link.core.docsis.min_delay: must be at most 1s; use "1.7ms", for example',
         ),
         (
             {"link__core__docsis": {"map_interval": "0ms"}},
@@ -178,7 +178,8 @@ def test_changes_come_from_a_file(tmp_path: Path) -> None:
         ),
         (
             {"class___0__site": None, "link__up__each": None},
-            'class.video.route: link "line" exists once per home; use site = "home" here',
+            'class.video.route: each member of site home has a separate link "line"; use site = '
+            '"home" here',
         ),
         (
             {"link__line__each": "hom"},
@@ -208,12 +209,12 @@ def test_changes_come_from_a_file(tmp_path: Path) -> None:
         ),
         (
             {"class___0__rtt": "100ms"},
-            "class.video.delay: rtt is also given; use either rtt or the delays",
+            "class.video.delay: rtt and the delays are mutually exclusive; use one",
         ),
         (
             {"network": {"bottleneck": {"rate": "1mbit"}}},
-            "network.bottleneck: does not apply with [link.NAME] tables; set this on a link, or "
-            "remove this key",
+            "network.bottleneck: cannot be combined with [link.NAME] tables; set this key on a "
+            "link, or remove this key",
         ),
         (
             {"probes__link": "cor"},
@@ -221,8 +222,8 @@ def test_changes_come_from_a_file(tmp_path: Path) -> None:
         ),
         (
             {"link__core__loss": {"model": "rest-of-round", "rate": "1%"}},
-            "link.core.loss: a link cannot detect the rounds of TCP; use a random loss, such as "
-            '"1%"',
+            "link.core.loss: correlated loss requires the rounds of TCP, which a link cannot "
+            'detect; use a random loss, such as "1%"',
         ),
         (
             {"link__core__rat": "1mbit"},
@@ -239,7 +240,9 @@ def test_each_error_gives_one_line(values: dict[str, Any], message: str) -> None
 def test_a_buffer_of_a_bdp_needs_one_rtt() -> None:
     tables = changed(link__core__buffer="1bdp")
     tables["class"].append({**tables["class"][0], "name": "far", "delay": "60ms"})
-    with pytest.raises(ScenarioError, match=r"link\.core\.buffer: the classes on this link differ"):
+    with pytest.raises(
+        ScenarioError, match=r"link\.core\.buffer: a buffer in bdp requires one RTT"
+    ):
         Scenario.from_dict(tables)
 
 

@@ -240,7 +240,7 @@ def test_damaged_database_is_refused_in_one_line(path: Scenario, tmp_path: Path)
 def test_sweep_rejects_folder_with_other_files_or_running_sweep(
     path: Scenario, tmp_path: Path
 ) -> None:
-    for name, what in (("letter.txt", "other files"), ("_sweep.parquet", "a sweep of a former")):
+    for name, what in (("letter.txt", "other files"), ("_sweep.parquet", "a sweep of an earlier")):
         (tmp_path / "used").mkdir(exist_ok=True)
         (tmp_path / "used" / name).write_text("dear")
         with pytest.raises(TcpcastError, match=f"contains {what}"):

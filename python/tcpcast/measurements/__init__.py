@@ -113,7 +113,11 @@ def make_line_scenario(test: LineTest, options: Mapping[str, str | None]) -> Sce
         test.idle_rtt_s = _quantity("--rtt", units.parse_duration, rtt)
     if not test.idle_rtt_s > 0:
         raise OptionError(
-            "--rtt", "the file states no RTT of the idle line; add it, for example --rtt 20ms"
+            "--rtt",
+            (
+                "the file does not contain the RTT of the idle line; add this RTT, for "
+                "example --rtt 20ms"
+            ),
         )
     typed = {key: options[key] for key in ("queue", "buffer") if options.get(key)}
     links = {direction: _link(test, direction, options) for direction in (DOWN, UP)}
@@ -143,18 +147,19 @@ def _link(test: LineTest, direction: str, options: Mapping[str, str | None]) -> 
             example = units.format_rate(float(f"{max(1e6, test.rate_bps(direction) / 0.95):.2g}"))
             raise OptionError(
                 f"--{option}",
-                f"the file states no shaper of the {direction}; add the rate of the line, for "
-                f"example --{option} {example}",
+                f"the file does not describe the shaper of the {direction}; add the rate of the "
+                f"line, for example --{option} {example}",
             )
         if rate is None:
             test.notes.append(
-                f"the file states no shaper of the {direction}; tcpcast uses a rate of {LINK_RATE}"
+                f"the file does not describe the shaper of the {direction}; tcpcast assumes a rate "
+                f"of {LINK_RATE}"
             )
             return {"rate": LINK_RATE, "buffer": "unlimited"}
         if other is not None and not options.get("queue"):
             test.notes.append(
-                f"the file states no queue of the {direction}; tcpcast uses that of the other "
-                "direction"
+                f"the file does not describe the queue of the {direction}; tcpcast assumes the "
+                "queue of the other direction"
             )
             link = other
     if link is not None and not options.get("queue"):
@@ -162,11 +167,13 @@ def _link(test: LineTest, direction: str, options: Mapping[str, str | None]) -> 
     rate = rate or _rate_of(link or {})
     if not options.get("queue"):
         test.notes.append(
-            f"the file states no queue of the {direction}; tcpcast uses drop-tail; see --queue"
+            f"the file does not describe the queue of the {direction}; tcpcast assumes drop-tail; "
+            "see --queue"
         )
     if not options.get("buffer"):
         test.notes.append(
-            f"the file states no buffer of the {direction}; tcpcast uses 250 ms; see --buffer"
+            f"the file does not contain the buffer size of the {direction}; tcpcast assumes 250 "
+            "ms; see --buffer"
         )
     shaper = (link or {}).get("rate")
     size = max(3000, round(BUFFER_S * units.parse_rate(rate) / 8))

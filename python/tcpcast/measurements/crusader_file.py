@@ -31,30 +31,32 @@ def read_crusader(path: Path) -> LineTest:
     file = str(path)
     if read_content(path, len(MAGIC)) == MAGIC:
         raise CaptureError(
-            "a result of Crusader that is not exported; use `crusader export FILE`, which writes "
-            "FILE.json",
+            "the file is a result of Crusader that was not exported; use `crusader export FILE`, "
+            "which writes FILE.json",
             file=file,
         )
     document = read_json(path, "Crusader")
     groups = [table(each) for each in rows(document.get("stream_groups"))]
     if "pings" not in document or not groups:
-        raise CaptureError("JSON, but not from Crusader: pings and streams are missing", file=file)
+        raise CaptureError(
+            "the JSON is not from Crusader: pings and streams are missing", file=file
+        )
     if document.get("version") not in VERSIONS:
-        raise CaptureError("a version of Crusader's format that is not supported", file=file)
+        raise CaptureError("this version of Crusader's format is not supported", file=file)
     both = [each for each in groups if each.get("both") is True]
     alone = [each for each in groups if each.get("both") is not True]
     used, notes = both or alone[:1], []
     if both and alone:
-        notes.append("the parts with load in one direction are left out")
+        notes.append("tcpcast omits the parts of the test with load in one direction")
     elif len(alone) > 1:
-        notes.append("the upload after the download is left out")
+        notes.append("tcpcast omits the upload after the download")
     flows: dict[FlowGroup, list[float]] = {}
     start_s, end_s = math.inf, 0.0
     for each in used:
         group = FlowGroup(DOWN if each.get("download") is True else UP, "cubic", "BE")
         streams = rows(each.get("streams"))
         if len(streams) > MAX_STREAMS:
-            raise CaptureError(f"more than {MAX_STREAMS} streams", file=file)
+            raise CaptureError(f"the file contains more than {MAX_STREAMS} streams", file=file)
         for stream in map(table, streams):
             begin, end, amount = _sent(stream)
             if end > begin and amount > 0:
@@ -77,7 +79,10 @@ def read_crusader(path: Path) -> LineTest:
         flows,
         [rtt for at, rtt in answered if start_s <= at <= end_s],
         min(idle, default=math.nan),
-        notes=["Crusader does not state the congestion control; CUBIC is assumed", *notes],
+        notes=[
+            "Crusader does not report the congestion control; the simulation uses CUBIC",
+            *notes,
+        ],
     )
 
 

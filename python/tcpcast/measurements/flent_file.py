@@ -70,7 +70,9 @@ def _open(path: Path) -> _Reader:
     file = str(path)
     metadata, results = table(document.get("metadata")), table(document.get("results"))
     if not metadata or not results:
-        raise CaptureError("JSON, but not from flent: metadata and results are missing", file=file)
+        raise CaptureError(
+            "the JSON is not from flent: metadata and results are missing", file=file
+        )
     version = document.get("version")
     if version not in VERSIONS:
         shown = version if isinstance(version, int) else "of this file"
@@ -112,7 +114,7 @@ class _Reader:
         rates = self.rates_bps()
         if not any(rate > 0 for rate in rates.values()):
             raise CaptureError(
-                "no flow of TCP has a rate above 0 (null and NaN do not count); use a test such as "
+                "no TCP flow has a rate above 0 (null and NaN do not count); use a test such as "
                 "rrul or tcp_nup",
                 file=self.file,
             )
@@ -125,7 +127,7 @@ class _Reader:
         )
         if others:
             listed = ", ".join(text(name, 30) for name in others[:3])
-            self.notes.append(f"traffic that is not simulated: {listed}")
+            self.notes.append(f"tcpcast does not simulate this traffic: {listed}")
         return LineTest(
             "flent",
             " ".join(filter(None, (test, title))),
@@ -197,13 +199,15 @@ class _Reader:
             flows.setdefault(group, []).append(rates[name])
         if silent:
             self.notes.append(
-                f"{silent} of {len(rates)} TCP flows are omitted, because they carry no data"
+                f"tcpcast omits {silent} of {len(rates)} TCP flows, because they carry no data"
             )
         self.notes += (
-            f"congestion control {each} is simulated as CUBIC" for each in sorted(others)
+            f"tcpcast simulates the congestion control {each} as CUBIC" for each in sorted(others)
         )
         if stand_ins := sorted({group.control for group in flows} & set(STAND_INS)):
-            self.notes.append(f"congestion control {' and '.join(stand_ins)} is simulated as Reno")
+            self.notes.append(
+                f"tcpcast simulates the congestion control {' and '.join(stand_ins)} as Reno"
+            )
         return flows
 
     def flow_names(self) -> list[tuple[str, re.Match[str]]]:
@@ -216,7 +220,7 @@ class _Reader:
             and not _TCP_EXTRAS.search(name)
         ]
         if len(names) > MAX_FLOWS:
-            raise CaptureError(f"more than {MAX_FLOWS} flows of TCP", file=self.file)
+            raise CaptureError(f"the file contains more than {MAX_FLOWS} TCP flows", file=self.file)
         return names
 
     def _default_control(self, direction: str) -> str:

@@ -218,8 +218,8 @@ def restarting_goodput_pps(
     ratio = np.maximum(lost, to_ratio_array("idle_restart_ratio", idle_restart_ratio))
     if ratio.size and float(ratio.min()) == 0:
         raise DomainError(
-            "loss_ratio, timeout_ratio and idle_restart_ratio are all 0, so the "
-            "square-root law has no limit; use at least one ratio above 0"
+            "loss_ratio, timeout_ratio and idle_restart_ratio are all 0, so the square-root law "
+            "gives an infinite rate; use at least one ratio above 0"
         )
     return np.asarray(np.sqrt(1.5 / ratio) / rtt)
 

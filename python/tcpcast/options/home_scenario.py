@@ -146,7 +146,9 @@ def make_home_scenario(
     delay = units.format_duration(_read("--rtt", units.parse_duration, values["rtt"]) / 2)
     queues = [name.strip() for name in values["queue"].split(",") if name.strip()]
     if not queues:
-        raise ScenarioError(InputError("--queue", "names no queue; use droptail,fq_codel"))
+        raise ScenarioError(
+            InputError("--queue", "contains no queue discipline; use droptail,fq_codel")
+        )
     links = {
         name: {"rate": values[name], "buffer": f"{max(3000, round(BUFFER_S * rate / 8))}B"}
         for name, rate in rates.items()
@@ -181,7 +183,9 @@ def _read(option: str, read: Any, text: str) -> float:
     except UnitError as error:
         raise ScenarioError(InputError(option, str(error))) from None
     if value == float("inf"):
-        raise ScenarioError(InputError(option, "a line has a rate; use 20mbit, for example"))
+        raise ScenarioError(
+            InputError(option, "the rate of a line must be finite; use 20mbit, for example")
+        )
     return value
 
 

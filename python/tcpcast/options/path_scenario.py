@@ -141,8 +141,8 @@ def ask_path(
         if ranges:
             raise OptionError(
                 "--size",
-                "a range requires one flow that sends one file, not a total of several flows or "
-                f"of a long transfer; omit {name_of('--size')}, or the range",
+                "a range cannot be combined with the total size of several flows or of a long "
+                f"transfer; omit {name_of('--size')}, or the range",
             )
         amount_bytes = round(_read_size_pkts(values) * _payload_bytes(values))
         corners = [{**values, "size": None}]
@@ -161,7 +161,10 @@ def ask_path(
     ):
         scenario, packets, _ = _with_length(scenarios, changes or {}, quick=False)
         seconds = float(f"{packets * points_in_total / PACKETS_PER_SECOND:.1g}")
-        why = f"a simulation takes about {seconds:,.0f} s, and runs only with {name_of('--packet')}"
+        why = (
+            f"a simulation takes about {seconds:,.0f} s, so tcpcast runs it only with "
+            f"{name_of('--packet')}"
+        )
         refused = [Answer("packet", status=Status.NOT_APPLICABLE, reason=why)]
         needs_packet = False
     if needs_packet and "packet" not in chosen:

@@ -127,7 +127,7 @@ class Probes:
         why = found.incomplete_reason
         length = "transfers" if scenario.run.duration_s is None else "duration"
         raise NotApplicable(
-            f"{self.engine} has no {self.goal.metric} with {self.varied.name} = {value:,.6g}"
+            f"{self.engine} gives no {self.goal.metric} at {self.varied.name} = {value:,.6g}"
             + (f": {why}" if why else f"; use a larger run.{length}")
         )
 
@@ -242,7 +242,7 @@ def _extend_for_losses(
     shortest = 2 * WARM_UP_RTTS * max(each.rtt_s for each in bulk)
     if shortest * total_pps > MAX_START_PACKETS:
         raise NotApplicable(
-            f"each simulation would take more than {shortest * total_pps / 1e6:,.0f} million "
+            f"each simulation would send more than {shortest * total_pps / 1e6:,.0f} million "
             f"packets; use a lower rate, or a formula ({name_of('--engine')})"
         )
     if not first:

@@ -198,7 +198,9 @@ def _choose_target(
     rows = {argument_name(row): row for each in question.targets for row in each.options}
     for name in given:
         if name not in rows:
-            raise DomainError(f"{name}: no target of plan {question.name}; use {', '.join(rows)}")
+            raise DomainError(
+                f"{name} is not a target of plan {question.name}; use {' or '.join(rows)}"
+            )
     target = question.choose_target([rows[name].name for name in given], argument_name)
     values = tuple(float(given.get(argument_name(row), target.default)) for row in target.options)
     return target, values
@@ -215,13 +217,13 @@ def _metric_of_target(target: Target, scenario: Scenario) -> str:
     of_files = target.metric in {FILE_GOODPUT, TIME_PER_FILE, "connection_rate_bps"}
     if of_files and kinds <= {"bulk"}:
         raise NotApplicable(
-            "this target requires files, but the flows never end; use traffic of kind "
-            '"on-off" or "transfers"'
+            'this target requires files, but the flows never end; use traffic.kind "on-off" or '
+            '"transfers"'
         )
     if target.metric != TIME_PER_FILE and scenario.isolated_transfers is not None:
         raise NotApplicable(
-            f"transfers on an idle path have only a time per file; use {name_of('--time')}, or add "
-            "traffic.arrivals"
+            "for transfers on an idle path, the time per file is the only possible target; use "
+            f"{name_of('--time')}, or add traffic.arrivals"
         )
     if target.metric == FILE_GOODPUT:
         return "goodput_bps"
@@ -419,7 +421,7 @@ def _unreachable_error(runs: Probes, metric: Metric, where: str) -> DomainError:
     if metric.value == goal.worst_metric:
         reached = "the link is overloaded"
     else:
-        reached = f"it is {_value_text(kind, metric.value)}"
+        reached = f"the result is {_value_text(kind, metric.value)}"
     return DomainError(
         f"the target of {_value_text(kind, goal.target)} cannot be reached: {where}, {reached}; "
         "use another target"
@@ -444,8 +446,7 @@ def _set_answer(plan: Plan, runs: Probes, result: SearchResult) -> None:
     plan.fit_runs = result.fit_runs
     if metric is not None and not metric.trusted:
         plan.untrusted = (
-            f"at {varied.name} = {result.value:,.6g}, the answer of {runs.engine} is outside its "
-            "domain"
+            f"at {varied.name} = {result.value:,.6g}, the model of {runs.engine} does not apply"
         )
         return
     plan.value = int(result.value) if goal.integer else result.value
@@ -461,8 +462,9 @@ def _set_answer(plan: Plan, runs: Probes, result: SearchResult) -> None:
             else ""
         )
         plan.recommendation = (
-            f"A buffer of {bytes_text(plan.value * bits / 8)} takes {time_text(delay_s)} at the "
-            f"link's rate. The bandwidth-delay product (BDP) is {units.digits(bdp)} packets{root}."
+            f"A full buffer of {bytes_text(plan.value * bits / 8)} adds {time_text(delay_s)} of "
+            f"queueing delay. The bandwidth-delay product (BDP) is {units.digits(bdp)} "
+            f"packets{root}."
         )
     else:
         plan.recommendation = varied.split_text(plan.value)

@@ -76,16 +76,19 @@ def read_json(path: Path, program: str, *, advice: str = TEST_ADVICE) -> dict[st
         document = json.loads(data)
     except RecursionError:
         raise CaptureError(
-            f"the JSON is nested more deeply than in any file of {program}; use the original file",
+            (
+                f"the JSON is nested more deeply than in any file that {program} writes; use the "
+                "original file"
+            ),
             file=file,
         ) from None
     except ValueError as error:
         where = f" in line {error.lineno}" if isinstance(error, json.JSONDecodeError) else ""
         raise CaptureError(
-            f"not valid JSON{where}; use a complete file of {program}", file=file
+            f"the file is not valid JSON{where}; use a complete file of {program}", file=file
         ) from None
     if not isinstance(document, dict):
-        raise CaptureError(f"JSON without an object; use a file of {program}", file=file)
+        raise CaptureError(f"the JSON contains no object; use a file of {program}", file=file)
     return document
 
 

@@ -255,7 +255,9 @@ def _require_valid_file_name(path: str | Path) -> str | Path:
 def _may_replace(path: Path, kind: OutputKind | None, force: bool) -> bool:
     """Return True if there is a file to overwrite; raise an error if it may not be overwritten."""
     if not protected_inputs.may_write():
-        raise TcpcastError(f"cannot write {path}: this process writes no files; omit the output")
+        raise TcpcastError(
+            f"cannot write {path}: this server does not write files; omit the output option"
+        )
     try:
         mode = path.lstat().st_mode
     except FileNotFoundError:

@@ -35,21 +35,21 @@ def _find_errors(group: Population) -> Iterator[tuple[tuple[str, str], str]]:
     multiplexes = isinstance(traffic, Pages) and traffic.http == "2"
     if tcp.notsent_lowat not in (None, "unlimited") and writes is None and not multiplexes:
         message = (
-            'requires traffic.writes, or a page with http = "2", because it limits what an '
-            'application writes; add traffic.writes = { size = "100KB", gap = "0s" }, or remove '
-            "this key"
+            "limits what an application writes, so it requires traffic.writes, or a page with http "
+            '= "2"; add traffic.writes = { size = "100KB", gap = "0s" }, or remove this key'
         )
         yield ("tcp", "notsent_lowat"), message
     for key, value in (("reads", reads), ("writes", writes)):
         if value is not None and (tcp.is_quic or not tcp.is_modern):
             message = (
-                f'{tcp.stack} has no sockets; use tcp.stack = "linux-reno", or remove this key'
+                f"{tcp.stack} does not model socket buffers, which this key requires; use "
+                'tcp.stack = "linux-reno", or remove this key'
             )
             yield ("traffic", key), message
     if reads is not None and tcp.is_modern and not tcp.has_finite_receive_buffer:
         message = (
-            "requires a receive buffer that can fill; add tcp.socket_buffers = "
-            '"linux-6.18", or tcp.receiver_window'
+            'requires a limited receive buffer; add tcp.socket_buffers = "linux-6.18", or '
+            "tcp.receiver_window"
         )
         yield ("traffic", "reads"), message
     if writes is not None and group.sends == "both":
@@ -69,14 +69,15 @@ def _find_page_errors(group: Population, traffic: Pages) -> Iterator[tuple[tuple
         yield ("traffic", "http"), message
     if traffic.host_rtt and tcp.handshake in (None, "none"):
         message = (
-            'requires connections that measure their round-trip time; add tcp.handshake = "tls13"'
+            "requires a handshake, in which the client measures the RTT to each host; add "
+            'tcp.handshake = "tls13"'
         )
         yield ("traffic", "host_rtt"), message
     least_s = group.rtt_s - 2 * min(rest_delays_s(group))
     for host, rtt_s in traffic.host_rtt.items():
         if rtt_s < least_s - 1e-9:
             message = (
-                f"{host}: is less than the delays of the links of the class; use at least "
+                f"{host}: the RTT is below the propagation delays of the route; use at least "
                 f'"{units.format_duration(math.ceil(least_s * 1e4) / 1e4)}"'
             )
             yield ("traffic", "host_rtt"), message

@@ -106,7 +106,9 @@ def check_changes(changes: Mapping[str, Any]) -> Mapping[str, Any]:
         )
     for dotted in changes:
         if not isinstance(dotted, str):
-            raise ScenarioError(f"{dotted!r}: not a dotted key; use {{'run.seed': 2}}, for example")
+            raise ScenarioError(
+                f"{dotted!r} is not a dotted key; use {{'run.seed': 2}}, for example"
+            )
     return changes
 
 
@@ -133,7 +135,7 @@ def apply_changes(tables: Mapping[str, Any], changes: Mapping[str, Any]) -> dict
     for dotted, value in check_changes(changes).items():
         path = tuple(dotted.split("."))
         if not all(path) or len(path) > _MAX_KEY_PARTS:
-            raise ScenarioError(f"{quote(dotted)}: not a dotted key; use run.seed, for example")
+            raise ScenarioError(f"{quote(dotted)} is not a dotted key; use run.seed, for example")
         if ALL in path[:-1]:
             above = path[: path.index(ALL)]
             for name in _names_in(changed, above, dotted):

@@ -86,7 +86,7 @@ class UserClass(Table):
     start: Duration | None = Field(
         default=None,
         examples=["10s"],
-        description="start time of the flows, spread over one RTT; default: 0s",
+        description="start time of the flows, which start within one RTT; default: 0s",
     )
     stop: PositiveDuration | None = Field(
         default=None,
@@ -101,8 +101,8 @@ class UserClass(Table):
     route: Routes | None = Field(
         default=None,
         examples=[["core", "line"]],
-        description="links from the server to the client in order; several lists are equal routes, "
-        "one per connection by a hash (ECMP)",
+        description="links from the server to the client in order; several lists are equal-cost "
+        "routes, of which a hash selects one per connection (ECMP)",
     )
     back: Routes | None = Field(
         default=None,
@@ -122,7 +122,10 @@ class UserClass(Table):
     host: Name | None = Field(
         default=None,
         examples=["laptop"],
-        description="client host, for queues that know hosts; classes may share it",
+        description=(
+            "client host, for queues that share the link among hosts; classes may have the same "
+            "host"
+        ),
     )
     dscp: Dscp | None = Field(
         default=None,
@@ -350,7 +353,7 @@ def _check_use_of_traffic(top: object, typed: Sequence[Any]) -> None:
     if not _is_table(top) or not top or "kind" in top or not is_replaced:
         return
     name, key = table_or_empty(typed[0]).get("name", "NAME"), next(iter(top))
-    message = f"no class uses this key, because each class sets its traffic; use class.{name}"
+    message = f"no class uses this key, because each class defines its traffic; use class.{name}"
     raise make_key_error(f"{message}.traffic.{key}", "traffic", key)
 
 
@@ -439,7 +442,9 @@ def find_class_errors(user_class: UserClass, network: Network, *, has_links: boo
             errors.append(make_error_at(message, "traffic", "arrivals"))
     elif traffic.declared is not None:
         errors.append(
-            make_error_at("is also given in the traffic table of the class; use this key once", key)
+            make_error_at(
+                "is also set in the traffic table of the class; set this key only once", key
+            )
         )
     limits = {"start": user_class.start, "stop": user_class.stop}
     times = [time for time, value in limits.items() if value is not None]
@@ -462,11 +467,14 @@ def find_class_errors(user_class: UserClass, network: Network, *, has_links: boo
     if has_links:
         for key in ("delay", "back_delay"):
             if getattr(user_class, key) is not None and user_class.rtt is not None:
-                message = "rtt is also given; use either rtt or the delays"
+                message = "rtt and the delays are mutually exclusive; use one"
                 errors.append(make_error_at(message, key))
         for name, link in zip(("ingress", "egress"), links, strict=True):
             if link.model_fields_set:
-                message = "the scenario has [link.NAME] tables; describe this link as one of them"
+                message = (
+                    "cannot be combined with [link.NAME] tables; describe this link as one of "
+                    "these tables"
+                )
                 errors.append(make_error_at(message, name))
         return errors
     own_delays = any(link.delay is not None for link in links)

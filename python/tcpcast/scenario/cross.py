@@ -49,7 +49,8 @@ def _read_times_and_bytes(rows: Iterable[list[str]], name: str) -> tuple[list[fl
             continue
         if len(cells) != len(_COLUMNS):
             raise UnitError(
-                f"{name}, line {number}: {len(cells)} columns; use two columns: time_s and bytes"
+                f"{name}, line {number}: the number of columns is {len(cells)}; use two columns: "
+                "time_s and bytes"
             )
         where = f"{name}, line {number}"
         time, size = (read_number_cell(cell, where, "use seconds and bytes") for cell in cells)
@@ -57,7 +58,8 @@ def _read_times_and_bytes(rows: Iterable[list[str]], name: str) -> tuple[list[fl
         sizes.append(size)
         if len(times) > MAX_ROWS:
             raise UnitError(
-                f"{name} has more than {MAX_ROWS} rows; add up the bytes of each interval of 10 ms"
+                f"{name} has more than {MAX_ROWS} rows; use one row with the total bytes of each "
+                "interval of 10 ms"
             )
     if not times:
         raise UnitError(
@@ -155,7 +157,10 @@ class CrossStream(Table):
     bin: PositiveDuration | None = Field(
         default=None,
         examples=["10ms"],
-        description="interval of constant rate, for hops with shared = false",
+        description=(
+            "length of the intervals in which the rate of the cross traffic is constant, for hops "
+            "with shared = false"
+        ),
     )
 
     def mean_bps(self, hop_bps: float) -> float:
@@ -249,7 +254,7 @@ class FgnCross(_MeanRateCross):
     bin: PositiveDuration | None = Field(
         default=_DEFAULT_BIN_S,
         examples=["10ms"],
-        description="length of an interval of constant rate",
+        description="length of the intervals in which the rate is constant",
     )
 
     @property
@@ -344,7 +349,7 @@ class TraceCross(CrossStream):
     def _find_errors(self) -> Errors:
         yield from super()._find_errors()
         if len(self.sizes) != len(self.times):
-            counts = f"{len(self.sizes)} sizes for {len(self.times)} times"
+            counts = f"{len(self.sizes)} sizes do not match {len(self.times)} times"
             yield make_error_at(f"{counts}; use one size per time", "bytes")
         elif any(later < time for time, later in zip(self.times, self.times[1:], strict=False)):
             message = "the times are not in ascending order; sort them by time"
@@ -358,7 +363,7 @@ class TraceCross(CrossStream):
             yield make_error_at(message, "period")
         elif self.period is not None and self.period <= self.times[-1]:
             last = units.format_duration(self.times[-1])
-            message = f"does not end after the last time, {last}; use a longer period"
+            message = f"must be longer than the last time, {last}; use a longer period"
             yield make_error_at(message, "period")
 
     @property

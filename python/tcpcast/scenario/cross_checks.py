@@ -127,8 +127,8 @@ def _find_stream_errors(scenario: Scenario, stream: CrossStream) -> Iterator[tup
     if scenario.isolated_transfers is not None:
         yield (
             "",
-            "isolated transfers have no cross traffic; use traffic.arrivals = { distribution = "
-            '"poisson", rate = "20/s" }',
+            "isolated transfers cannot share the path with cross traffic; use traffic.arrivals = { "
+            'distribution = "poisson", rate = "20/s" }',
         )
     hop = find_stream_hop(scenario.network, stream)
     if hop is None:

@@ -62,7 +62,7 @@ class Empirical(Distribution[Quantity]):
 
     def _find_errors(self) -> Errors:
         if len(self.weights) != len(self.values):
-            counts = f"{len(self.weights)} weights for {len(self.values)} values"
+            counts = f"{len(self.weights)} weights do not match {len(self.values)} values"
             yield make_error_at(f"{counts}; add a weight for each value", "weights")
         elif not sum(self.weights) > 0:
             yield make_error_at("all weights are 0; use at least one weight above 0", "weights")
@@ -113,8 +113,8 @@ def _read_values_and_weights(
                 continue
         if len(cells) != columns or columns > 2:
             raise UnitError(
-                f"{name}, line {number}: {len(cells)} columns; use one column `value`, "
-                "or two columns `value,weight`"
+                f"{name}, line {number}: the number of columns is {len(cells)}; use one column "
+                "`value`, or two columns `value,weight`"
             )
         where = f"{name}, line {number}"
         numbers = [read_number_cell(cell, where, _NUMBER_ADVICE) for cell in cells]

@@ -26,9 +26,9 @@ class FixedPoint(Table):
     scheme: Annotated[int, *integer_annotation(0, 2)] = Field(
         default=2,
         examples=[2],
-        description="model of cross flows: independent times between packets (0), with a limit "
-        "for the packets of a flow in the shared router (1), or window flow control with "
-        "measured service times (2)",
+        description="model of cross flows: independent times between packets (0); the same, with a "
+        "limit for the packets of a flow in the shared router (1); or window flow "
+        "control with measured service times (2)",
     )
     queue_rule: Annotated[
         Literal["delay", "cap", "fill"],
@@ -36,16 +36,16 @@ class FixedPoint(Table):
     ] = Field(
         default="delay",
         examples=["fill"],
-        description='for scheme 1: a delayed packet delays no later packets ("delay"), all of '
-        'them ("cap"), or all unless the flow has fewer queued packets than a random number '
-        '("fill")',
+        description="scheme 1: the later packets that a delayed packet also delays: none "
+        '("delay"), all ("cap"), or all except while the flow has fewer queued packets '
+        'than a random number ("fill")',
     )
     conditional: StrictBool = Field(
         default=False,
         examples=[True],
         description=(
-            "group measurements by the number of active flows, in groups whose bounds grow by a "
-            "factor of 2^(1/8)"
+            "group measurements by the number of active flows; the bounds of consecutive groups "
+            "differ by a factor of 2^(1/8)"
         ),
     )
     moments: Annotated[int, *integer_annotation(1, 2)] = Field(
@@ -56,8 +56,8 @@ class FixedPoint(Table):
     references: Annotated[int, *integer_annotation(1, 10**6)] = Field(
         default=100,
         examples=[1],
-        description="reference flows per class, at most a tenth of its flows; Baccelli, Hong and "
-        "Liu use 1",
+        description="reference flows per class, at most a tenth of the flows of the class; "
+        "Baccelli, Hong and Liu use 1",
     )
     steps: Annotated[int, *integer_annotation(2, 1000)] = Field(
         default=16, examples=[24], description="iterations before the measurement"
@@ -68,8 +68,8 @@ class FixedPoint(Table):
     tolerance: Ratio = Field(
         default=0.05,
         examples=["5%"],
-        description="tolerated relative difference of rates and times; twice as much for queues "
-        "and losses",
+        description="tolerated relative difference of rates and times; the tolerance for queues "
+        "and losses is twice as large",
     )
 
     def _find_errors(self) -> Errors:

@@ -85,7 +85,9 @@ def read_har(path: Path) -> list[dict[str, Any]]:
             )
         raise CaptureError(f"contains {what}", file=str(path))
     if len(entries) > MAX_ENTRIES:
-        raise CaptureError(f"more than {MAX_ENTRIES:,} requests; {_ADVICE}", file=str(path))
+        raise CaptureError(
+            f"contains more than {MAX_ENTRIES:,} requests; {_ADVICE}", file=str(path)
+        )
     entries.sort(key=lambda entry: entry.begins_s)
     # Beacons of the page before may begin before the document.
     begins = next((place for place, entry in enumerate(entries) if entry.is_document), 0)
@@ -112,8 +114,8 @@ def _read_entry(row: dict[str, Any], file: str) -> _Entry | None:
     size, sent = _size(response), max(1.0, _first_number(request.get("headersSize"), 400))
     if max(size, sent) > MAX_BYTES:
         raise CaptureError(
-            f"{_name(url)} has {max(size, sent):.3g} B, but an object has at most {MAX_BYTES:.0e} "
-            "B; correct the file, or export the page again",
+            f"{_name(url)} contains {max(size, sent):.3g} B, but the maximum for an object is "
+            f"{MAX_BYTES:.0e} B; correct the file, or export the page again",
             file=file,
         )
     blocked, wait, receive, connect, ssl = (

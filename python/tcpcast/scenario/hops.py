@@ -30,7 +30,10 @@ class Hop(Link):
     shared: StrictBool = Field(
         default=True,
         examples=[False],
-        description="one hop for all sources; false: one per source",
+        description=(
+            "true: all sources share this hop; false: each source passes a separate hop of this "
+            "kind"
+        ),
     )
 
 
@@ -64,8 +67,8 @@ def find_hop_errors(hops: Sequence[Hop]) -> Iterator[Any]:
             continue
         if hop.queue != "droptail":
             message = (
-                'a hop with shared = false serves one source; use "droptail" here, or remove '
-                "shared = false"
+                'a hop with shared = false serves one source, so only "droptail" is available; use '
+                '"droptail", or remove shared = false'
             )
             yield make_error_at(message, "hop", index, "queue")
         if hop.varying is not None:

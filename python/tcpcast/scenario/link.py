@@ -111,7 +111,7 @@ def read_buffer(value: object) -> Buffer:
             amount = 0.0
         if not 0 < amount <= MAX_BUFFER_BDP:
             raise UnitError(
-                f"{units.quote(value)} is not above 0 and at most {MAX_BUFFER_BDP:,} "
+                f"{units.quote(value)} must be above 0 and at most {MAX_BUFFER_BDP:,} "
                 'bandwidth-delay products; use "1bdp", for example'
             )
         return Buffer("bdp", amount)
@@ -148,8 +148,8 @@ def read_buffer(value: object) -> Buffer:
 def _check_buffer_size(value: object, amount: float) -> None:
     if amount == 0:
         raise UnitError(
-            f"{units.quote(value)} holds no packet, not even the one in transmission; "
-            'use at least "1pkt", or "unlimited"'
+            f"{units.quote(value)} has no space for the packet in transmission; use at least "
+            '"1pkt", or "unlimited"'
         )
 
 
@@ -184,7 +184,9 @@ class Link(Table):
         default=math.inf,
         alias="rate",
         examples=["10mbit"],
-        description=("rate of IP bytes; of a bottleneck or shared hop also a variable rate"),
+        description=(
+            "rate, counted in IP bytes; the rate of a bottleneck or a shared hop may vary"
+        ),
     )
     delay: Duration | None = Field(
         default=None,

@@ -38,7 +38,9 @@ _FILE_ADVICE = 'use file = "pass.csv" (columns `time`, and `rate`, `delay` or `l
 class Change(Table):
     """New values of a link from a time on."""
 
-    rate: Rate | None = Field(default=None, examples=["500mbit"], description="rate of IP bytes")
+    rate: Rate | None = Field(
+        default=None, examples=["500mbit"], description="rate, counted in IP bytes"
+    )
     delay: Duration | None = Field(
         default=None, examples=["40ms"], description="one-way propagation delay"
     )
@@ -57,7 +59,10 @@ class Change(Table):
             yield make_error_at(_NO_ROUNDS, "loss")
 
 
-_NO_ROUNDS = 'a link cannot detect the rounds of TCP; use a random loss, such as "1%"'
+_NO_ROUNDS = (
+    "correlated loss requires the rounds of TCP, which a link cannot detect; use a random loss, "
+    'such as "1%"'
+)
 
 
 def _read_changes(value: object, info: ValidationInfo) -> object:
@@ -86,8 +91,8 @@ def _read_change_rows(rows: Iterable[list[str]], name: str) -> dict[str, dict[st
             continue
         if len(cells) != len(columns):
             raise UnitError(
-                f"{name}, line {number}: {len(cells)} columns; the header line contains "
-                f"{len(columns)}"
+                f"{name}, line {number}: this line contains {len(cells)} columns, but the header "
+                f"line {len(columns)}"
             )
         values = zip(columns[1:], cells[1:], strict=True)
         changes[cells[0]] = {key: cell for key, cell in values if cell}
@@ -117,7 +122,7 @@ class Docsis(Table):
     min_delay: Duration = Field(
         default=1.7e-3,
         examples=["1.7ms"],
-        description="minimum time from a request to the MAP interval of its grant",
+        description="minimum time from a request to the MAP interval that contains its grant",
     )
 
     @property
@@ -135,7 +140,7 @@ class Docsis(Table):
         for key, usual in (("map_interval", "2ms"), ("min_delay", "1.7ms")):
             if getattr(self, key) > MAX_GRANT_TIME_S:
                 text = units.format_duration(MAX_GRANT_TIME_S)
-                yield make_error_at(f'is at most {text}; use "{usual}", for example', key)
+                yield make_error_at(f'must be at most {text}; use "{usual}", for example', key)
 
 
 class NetworkLink(Link):
@@ -151,8 +156,8 @@ class NetworkLink(Link):
     each: Name | None = Field(
         default=None,
         examples=["home"],
-        description='one link per member of this site, or per sender ("sender"); default: one '
-        "for all",
+        description='create one link per member of this site, or per sender ("sender"); by '
+        "default, all share one link",
     )
     jitter: JitterRule | None = Field(
         default=None,
@@ -163,21 +168,22 @@ class NetworkLink(Link):
     docsis: Docsis | None = Field(
         default=None,
         examples=[{"map_interval": "2ms"}],
-        description="cable modem, whose packets wait for grants of the upstream channel; {} for "
-        "the defaults",
+        description="cable modem, whose packets wait for grants of the upstream channel; {} "
+        "selects the defaults",
     )
     remark: RemarkRule | None = Field(
         default=None,
         examples=[{"ect1": "ect0"}],
-        description="change of the ECN field, as by a middlebox: cleared (bleach), random, or by "
-        "a table of codepoints",
+        description='change of the ECN field by a middlebox: the field is cleared ("bleach"), set '
+        'to a random codepoint ("random"), or changed according to a table of '
+        "codepoints",
     )
     at: Changes = Field(
         default={},
         examples=[{"20s": {"rate": "500mbit"}}],
         json_schema_extra={"properties": {"file": {"type": "string"}}},
-        description="times with new values of rate, delay or loss; or { file = ... } with a "
-        "column `time` and columns of these keys",
+        description="times with new values of rate, delay or loss; or { file = ... } with a column "
+        "`time` and a column per changed key",
     )
 
     @property
@@ -207,7 +213,10 @@ class NetworkLink(Link):
         if isinstance(self.loss_rule, RestOfRound):
             yield make_error_at(_NO_ROUNDS, "loss")
         if self.docsis is not None and self.jitter is not None:
-            message = "docsis is the jitter of the link; remove jitter, or use another link"
+            message = (
+                "docsis and jitter are mutually exclusive on one link; remove jitter, or use "
+                "another link"
+            )
             yield make_error_at(message, "jitter")
         for time, change in self.at.items():
             if units.parse_duration(time) == 0:
@@ -215,7 +224,9 @@ class NetworkLink(Link):
                     "is the start of the run; set the value as a key of the link", "at", time
                 )
             if change.rate is not None and self.varying is not None:
-                message = f"the rate is a {self.varying.kind}; use a constant rate, or no change"
+                message = (
+                    f"the rate is a {self.varying.kind}; use a constant rate, or remove this change"
+                )
                 yield make_error_at(message, "at", time, "rate")
 
 

@@ -196,7 +196,10 @@ class Scenario(Table):
         alias="link",
         max_length=MAX_LINKS,
         examples=[{"core": {"rate": "1gbit"}}],
-        description="links of a network, instead of [network.bottleneck]; classes have routes",
+        description=(
+            "links of a network, instead of [network.bottleneck]; each class has a route over "
+            "these links"
+        ),
     )
     sites: dict[Name, Site] = Field(
         default={},
@@ -613,7 +616,9 @@ def find_cross_table_errors(scenario: Scenario) -> Iterator[InitErrorDetails]:
         return
     groups = scenario.populations
     if scenario.senders > MAX_SOURCES:
-        message = f"{scenario.senders} senders in all classes; use at most {MAX_SOURCES} in total"
+        message = (
+            f"the classes contain {scenario.senders} senders; use at most {MAX_SOURCES} in total"
+        )
         yield make_error_at(message, "class")
     if scenario.run.transfers is not None and all(isinstance(p.traffic, Bulk) for p in groups):
         message = 'bulk flows never complete; use duration = "300s" instead'
@@ -622,7 +627,9 @@ def find_cross_table_errors(scenario: Scenario) -> Iterator[InitErrorDetails]:
         start = group.traffic.start if isinstance(group.traffic, Bulk) else None
         if isinstance(start, list) and len(start) != group.count:
             above: tuple[str | int, ...] = ("class", index) if scenario.classes else ()
-            text = f"{len(start)} start times for {group.count} flows; use one time per flow"
+            text = (
+                f"{len(start)} start times do not match {group.count} flows; use one time per flow"
+            )
             yield make_error_at(text, *above, "traffic", "start")
     yield from find_cross_traffic_errors(scenario)
     # Find classes that start after the end of the run.
@@ -736,7 +743,7 @@ def find_cross_table_errors(scenario: Scenario) -> Iterator[InitErrorDetails]:
     yield from short.values()
     quic = next((group.tcp.stack for group in groups if group.tcp.is_quic), None)
     if quic is not None and scenario.probes.pcap:
-        message = f"captures contain packets of TCP, but {quic} sends QUIC; remove probes.pcap"
+        message = f"captures contain TCP packets, but {quic} sends QUIC packets; remove probes.pcap"
         yield make_error_at(message, "probes", "pcap")
     instant = next((group.tcp.stack for group in groups if group.tcp.has_loss_feedback), None)
     if instant is None:
@@ -828,22 +835,22 @@ def warn_about_population(scenario: Scenario, group: Population) -> list[str]:
         and all(on.link.loss is None and math.isinf(on.buffer_pkts) for on in group.route)
     ):
         texts.append(
-            "bulk flows with an unlimited window into unlimited buffers: "
-            "the queue grows as long as the run lasts"
+            "bulk flows with an unlimited window fill an unlimited buffer: the queue grows as long "
+            "as the run lasts"
         )
     if tcp.host_noise > LARGE_NOISE * group.rtt_s:
         texts.append(
-            "the hosts' mean processing delay (tcp.host_noise) is "
+            "the mean processing delay of the hosts (tcp.host_noise) is "
             f"{units.format_duration(tcp.host_noise)}, compared with a round-trip time of "
-            f"{units.digits(group.rtt_s * 1e3)} ms, so the answer depends on the hosts; use "
-            'the delay of your hosts, or "0s"'
+            f"{units.digits(group.rtt_s * 1e3)} ms, so the answer depends on the hosts; use the "
+            'delay of your hosts, or "0s"'
         )
     uses_bbr3 = "bbr3" in (tcp.stack, tcp.congestion_control)
     if uses_bbr3 and tcp.ecn and group.rtt_s > BBR3_MARKS_MAX_RTT_S:
         texts.append(
-            "bbr3 ignores marks if the round-trip time is above "
-            f"{BBR3_MARKS_MAX_RTT_S * 1e3:g} ms, and here it is "
-            f"{units.digits(group.rtt_s * 1e3)} ms; remove tcp.ecn"
+            f"bbr3 ignores marks if the round-trip time is above {BBR3_MARKS_MAX_RTT_S * 1e3:g} "
+            f"ms, and the round-trip time here is {units.digits(group.rtt_s * 1e3)} ms; remove "
+            "tcp.ecn"
         )
     if tcp.initial_rto < group.rtt_s:
         texts.append(

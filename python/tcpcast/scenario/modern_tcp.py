@@ -49,7 +49,7 @@ QUIC_PRESETS = {name: stack.keys for name, stack in QUIC_STACKS.items()}
 QUIC_ONLY = {
     "congestion_control": "the stack determines the congestion control; use "
     'stack = "linux-cubic", for example, or "quic"',
-    "ack_packets": 'only stacks of QUIC have this key; use stack = "quic", or remove this key',
+    "ack_packets": 'requires a QUIC stack; use stack = "quic", or remove this key',
 }
 """Keys that only QUIC stacks have, with messages for the other stacks."""
 
@@ -158,12 +158,12 @@ def _find_unsupported_quic_keys(
     preset = QUIC_PRESETS[stack]
     for key in (*UNUSED_BY_QUIC, *CLASSIC_ONLY):
         if values[key] != preset[key]:
-            message = f"{stack} is a stack of QUIC, which does not have this rule; remove this key"
+            message = f"{stack} is a QUIC stack, to which this rule does not apply; remove this key"
             yield make_error_at(message, key)
     if values["handshake"] in ("tcp", "tls12"):
         message = (
-            f"{stack} uses TLS 1.3 without a handshake of TCP; use "
-            '"tls13", "tls13-resumption", "tls13-0rtt" or "none"'
+            f'{stack} uses TLS 1.3 without a TCP handshake; use "tls13", "tls13-resumption", '
+            '"tls13-0rtt" or "none"'
         )
         yield make_error_at(message, "handshake")
     if values["ecn"] == "accurate":

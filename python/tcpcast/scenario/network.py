@@ -60,7 +60,7 @@ class Network(Table):
     rtt: PositiveDuration | None = Field(
         default=None,
         examples=["50ms"],
-        description="base RTT of a packet and its ack, with transmission times",
+        description="RTT of a packet and its ack on the idle path, including transmission times",
     )
     return_delay: Duration | None = Field(
         default=None,
@@ -68,9 +68,11 @@ class Network(Table):
         description="propagation delay of the return path; default: that of the forward path",
     )
     packet: PacketSize = Field(
-        default=1500, examples=["1500B"], description="size of a data packet, with headers"
+        default=1500, examples=["1500B"], description="size of a data packet, including headers"
     )
-    ack: AckSize = Field(default=40, examples=["40B"], description=("size of an ack, with headers"))
+    ack: AckSize = Field(
+        default=40, examples=["40B"], description="size of an ack, including headers"
+    )
     ingress: Link = Field(
         default=Link.model_construct(),
         examples=[{"rate": "100mbit"}],
@@ -290,8 +292,8 @@ class Network(Table):
         errors += find_hop_errors(self.hops)
         if self.hops and "bottleneck_link" in self.model_fields_set:
             message = (
-                "the scenario has [[network.hop]] tables; describe the bottleneck as one "
-                "of these tables"
+                "cannot be combined with [[network.hop]] tables; describe the bottleneck as one of "
+                "these tables"
             )
             errors.append(make_error_at(message, "bottleneck"))
         back = self.return_link
@@ -337,7 +339,7 @@ class Network(Table):
             high = units.format_packets(red.max_threshold_pkts)
             yield (
                 ("queue", "max_threshold"),
-                f"{high} is not above min_threshold, {low}; use a larger threshold, or remove it",
+                f"{high} must be above min_threshold, {low}; use a larger threshold, or remove it",
             )
         quantum = link.queue.quantum if isinstance(link.queue, FairQueue) else None
         if quantum is not None and quantum < self.packet:
@@ -446,9 +448,9 @@ class Network(Table):
         smallest = self.delays_s(ingress, egress) - (self.bottleneck.delay or 0.0)
         if back < smallest - 1e-12:
             return (
-                f"{given} is less than the delays of the links on the return path, "
-                f"{_format_time_rounded_up(smallest)}; use at least this time, or shorter "
-                "delays of these links"
+                f"{given} is less than the total delay of the links on the return path, "
+                f"{_format_time_rounded_up(smallest)}; use at least this time, or shorter delays "
+                "of these links"
             )
         return None
 

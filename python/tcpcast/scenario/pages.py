@@ -43,13 +43,14 @@ class PageObject(Table):
     """An object of a page. The first one is the document; others are found in an earlier object."""
 
     name: Annotated[str, Field(min_length=1, max_length=200)] = Field(
-        examples=["app.js"], description="name of the object, for `parent`"
+        examples=["app.js"],
+        description="name of the object, to which `parent` of other objects refers",
     )
-    size: Bytes = Field(examples=["30KB"], description="bytes of the answer, with its headers")
+    size: Bytes = Field(examples=["30KB"], description="size of the answer, including its headers")
     parent: str | None = Field(
         default=None,
         examples=["index.html"],
-        description="object that names this one; default: the first object",
+        description="object that refers to this object; default: the first object",
     )
     found: Ratio = Field(
         default=1.0,
@@ -60,13 +61,13 @@ class PageObject(Table):
     delay: Duration = Field(
         default=0.0,
         examples=["20ms"],
-        description="time from finding the object to its request, such as that of a script; "
-        "default: 0s",
+        description="time between the discovery of the object and its request, such as the run "
+        "time of a script; default: 0s",
     )
     server_time: Duration = Field(
         default=0.0,
         examples=["50ms"],
-        description="time of the server for the answer; default: 0s",
+        description="time that the server needs for the answer; default: 0s",
     )
     priority: Annotated[int, *integer_annotation(0, 7)] = Field(
         default=3,
@@ -77,7 +78,7 @@ class PageObject(Table):
         default=ORIGIN, examples=["cdn"], description='host of the object; default: "origin"'
     )
     request: Bytes = Field(
-        default=200, examples=["400B"], description="bytes of the request; default: 200B"
+        default=200, examples=["400B"], description="size of the request; default: 200B"
     )
 
     def _find_errors(self) -> Errors:
@@ -97,8 +98,8 @@ def _read_page(value: object, info: ValidationInfo) -> object:
         if isinstance(value, list) and value:
             return value
         raise UnitError(
-            f'{units.quote(value)} is not a page; use the name of a profile such as "median", of '
-            "a .har or .csv file, or a list of objects"
+            f'{units.quote(value)} is not a page; use a packaged page such as "median", the name '
+            "of a .har or .csv file, or a list of objects"
         )
     kind = Path(value).suffix.lower()
     if kind not in (".har", ".csv"):
@@ -149,7 +150,8 @@ def _read_objects(lines: Iterable[list[str]], name: str) -> list[dict[str, Any]]
             continue
         if len(cells) != len(columns):
             raise UnitError(
-                f"{name}, line {number}: {len(cells)} cells; use {len(columns)}, one per column"
+                f"{name}, line {number}: the number of cells is {len(cells)}; use "
+                f"{len(columns)}, one per column"
             )
         row: dict[str, Any] = {key: cell for key, cell in zip(columns, cells, strict=True) if cell}
         if "priority" in row:
@@ -189,7 +191,7 @@ def sort_objects(objects: Sequence[PageObject]) -> list[tuple[PageObject, int | 
     for name, parent in parents.items():
         if parent not in by_name:
             near = did_you_mean_text(parent, by_name)
-            raise UnitError(f"there is no object {units.quote(parent)}{near} for {name}")
+            raise UnitError(f"there is no object {units.quote(parent)}{near}, the parent of {name}")
     places: dict[str, int] = {}
     ordered: list[tuple[PageObject, int | None]] = []
     for item in objects:
@@ -212,7 +214,7 @@ def _check_page(objects: list[PageObject]) -> list[PageObject]:
     sort_objects(objects)
     hosts = {item.host for item in objects}
     if len(hosts) > MAX_HOSTS:
-        raise UnitError(f"{len(hosts)} hosts; use at most {MAX_HOSTS}")
+        raise UnitError(f"the page has {len(hosts)} hosts; use at most {MAX_HOSTS}")
     return objects
 
 

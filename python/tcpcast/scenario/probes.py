@@ -60,8 +60,8 @@ class Probes(Table):
     link: Name | None = Field(
         default=None,
         examples=["core"],
-        description="the [link.NAME] of the bottleneck metrics; default: the shared link with "
-        "the lowest rate per flow",
+        description="the [link.NAME] that the bottleneck metrics describe; default: the shared "
+        "link with the lowest rate per flow",
     )
     flows: list[Annotated[int, *integer_annotation(0, 10**7 - 1)]] = Field(
         default=[], max_length=1000, examples=[[0, 1]]
@@ -74,7 +74,8 @@ class Probes(Table):
         min_length=1,
         max_length=100,
         examples=[["95%", "50%"]],
-        description="report the goodput that each of these shares of the files exceeds",
+        description="for each of these shares, report the goodput that this share of the files "
+        "exceeds",
     )
     goodput_packets: Annotated[int, *integer_annotation(1, 10**6)] | None = Field(
         default=None,

@@ -88,7 +88,7 @@ def _read_packet_size(value: object, info: ValidationInfo) -> int:
         headers = get_validation_context(info).header_bytes
         raise UnitError(
             f"{units.quote(value)} is not the size of an IP packet with {headers} B of headers and "
-            f'some payload; use "{headers + 1}B" to "65535B"'
+            f'at least 1 B of payload; use "{headers + 1}B" to "65535B"'
         )
     return size
 

@@ -128,8 +128,8 @@ class Red(Table):
     rules: Annotated[Literal["ns-2", "linux"], Choice("set of rules")] = Field(
         default="ns-2",
         examples=["linux"],
-        description='"linux": the mean queue counts bytes, and early drops are 1 to 1/p packets '
-        "apart at a probability p; requires gentle = false",
+        description='"linux": the mean queue counts bytes, and at a probability p, early drops are '
+        "1 to 1/p packets apart; requires gentle = false",
     )
     target_delay: PositiveDuration = Field(
         default=0.005,
@@ -147,7 +147,9 @@ class Red(Table):
             message = 'must be above 0, otherwise RED never drops early; use "10%", for example'
             yield make_error_at(message, "max_probability")
         if self.rules == "linux" and self.gentle:
-            yield make_error_at('rules = "linux" requires gentle off; use gentle = false', "gentle")
+            yield make_error_at(
+                'rules = "linux" requires gentle = false; use gentle = false', "gentle"
+            )
 
     def parameters(self, *, packets_per_second: float, delay_s: float) -> RedParameters:
         """Return all parameters as numbers.
@@ -219,8 +221,8 @@ class FairQueue(Table):
         default="longest",
         examples=["arriving"],
         description=(
-            "what a full shared buffer drops: last or first packet of the longest queue, or the "
-            "arriving packet"
+            "packet that a full shared buffer drops: the last or the first packet of the longest "
+            "queue, or the arriving packet"
         ),
     )
     ties: (

@@ -241,7 +241,7 @@ class OpportunityRate(_VaryingRate):
     @property
     def kind(self) -> str:
         """Name in messages."""
-        return "trace of packet opportunities"
+        return "trace of transmission opportunities"
 
 
 class WifiRate(_VaryingRate):
@@ -254,13 +254,15 @@ class WifiRate(_VaryingRate):
 
     wifi: PositiveRate = Field(examples=["390mbit"], description="rate of the modulation")
     error: Ratio = Field(
-        default=0.0, examples=["10%"], description="share of the frames that must be repeated"
+        default=0.0,
+        examples=["10%"],
+        description="share of the frames that must be transmitted again",
     )
     frames: Annotated[int, *integer_annotation(1, MAX_WIFI_FRAMES)] = Field(
         default=64, examples=[32], description="maximum number of frames of an aggregate"
     )
     airtime: PositiveDuration = Field(
-        default=0.004, examples=["2.5ms"], description="maximum time of the frames of an aggregate"
+        default=0.004, examples=["2.5ms"], description="maximum transmission time of an aggregate"
     )
 
     def _find_errors(self) -> Errors:

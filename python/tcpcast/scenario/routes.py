@@ -239,7 +239,8 @@ def _find_short_form_keys(scenario: Scenario) -> Errors:
         key = field.alias or name
         if key not in NETWORK_KEYS and name in network.model_fields_set:
             message = (
-                "does not apply with [link.NAME] tables; set this on a link, or remove this key"
+                "cannot be combined with [link.NAME] tables; set this key on a link, or remove "
+                "this key"
             )
             yield make_error_at(message, "network", key)
     if scenario.cross:
@@ -271,7 +272,10 @@ def _find_errors_of_routes(scenario: Scenario, entry: UserClass) -> Errors:
                 elif count > 1:
                     yield make_error_at(f'passes "{name}" twice; list each link once', key)
                 elif each in scenario.sites and each != entry.site:
-                    message = f'link "{name}" exists once per {each}; use site = "{each}" here'
+                    message = (
+                        f'each member of site {each} has a separate link "{name}"; use site = '
+                        f'"{each}" here'
+                    )
                     yield make_error_at(message, key)
 
 
@@ -324,8 +328,8 @@ def find_route_errors(scenario: Scenario) -> Iterator[InitErrorDetails]:
         is_unknown = max(rtts) > MAX_RTT_RATIO * min(rtts) and not scenario.network.rtt
         if scenario.links[name].buffer.unit == "bdp" and is_unknown:
             message = (
-                "the classes on this link differ in RTT; use network.rtt, or a buffer in packets, "
-                'bytes or time, such as "50ms"'
+                "a buffer in bdp requires one RTT, but the classes on this link have different "
+                'RTTs; set network.rtt, or use a buffer in packets, bytes or time, such as "50ms"'
             )
             yield make_error_at(message, "link", name, "buffer")
 

@@ -157,7 +157,12 @@ class Run(Table):
         description=("end of the warm-up; mser-5 detects it from the queue"),
     )
     replications: Annotated[int, *integer_annotation(1, 100_000)] = Field(
-        default=1, examples=[4], description=("independent runs; with 1, intervals use batch means")
+        default=1,
+        examples=[4],
+        description=(
+            "number of independent runs; the intervals of a single run are computed with batch "
+            "means"
+        ),
     )
     seed: Annotated[int, *integer_annotation(0, MAX_SEED)] = Field(default=1, examples=[1])
     rtt_spread: Ratio | None = Field(
@@ -185,7 +190,10 @@ class Run(Table):
     report_at: ReportTimes | None = Field(
         default=None,
         examples=[["100ms", "1s"]],
-        description="times after the start of each bulk flow for the table `delivered`",
+        description=(
+            "times after the start of each bulk flow at which the table `delivered` reports the "
+            "delivered data"
+        ),
     )
 
     @property

@@ -97,7 +97,7 @@ def iter_key_descriptions(
 
 
 _COMMON_KEYS = {
-    "alpha": "shape of the tail; the mean is finite if it is above 1",
+    "alpha": "shape parameter of the tail; the mean is finite if this parameter is above 1",
     "bytes": "bytes at each time, instead of a file",
     "c": "ratio of the mean to the minimum of the long part",
     "class": "classes of senders; without them, all senders are equal",

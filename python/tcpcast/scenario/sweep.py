@@ -60,7 +60,7 @@ def _read_rows(rows: Iterable[list[str]], name: str) -> dict[str, list[Any]]:
             continue
         if len(cells) != len(columns) or not all(cells):
             raise UnitError(
-                f"{name}, line {number}: requires a value in each of the {len(columns)} columns"
+                f"{name}, line {number}: each of the {len(columns)} columns requires a value"
             )
         for (key, values), cell in zip(columns.items(), cells, strict=True):
             values.append(cell if key == LABEL_KEY else parse_value(cell))

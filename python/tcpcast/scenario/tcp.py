@@ -161,7 +161,8 @@ class SocketBuffers(Table):
     )
     receive: Bytes = Field(
         examples=["32MiB"],
-        description="third value of tcp_rmem; Linux 6.18 advertises five eighths",
+        description="third value of tcp_rmem; Linux 6.18 advertises five eighths of this size as "
+        "the window",
     )
 
     def _find_errors(self) -> Errors:
@@ -279,15 +280,15 @@ class Tcp(Table):
     idle_restart: IdleRestart = Field(
         examples=["10s"],
         description=(
-            "when a persistent connection restarts slow start: never, one RTO after the last "
-            "sent packet (RFC 5681, 4.1), or a time after the last ack, which also resets "
+            "when a persistent connection restarts slow start: never, one RTO after the last sent "
+            "packet (RFC 5681, 4.1), or a given time after the last ack; the last rule also resets "
             "ssthresh"
         ),
     )
     host_noise: HostDelay = Field(
         examples=["0.1ms"],
-        description="mean of the exponential random delay by scheduling, interrupts and timers "
-        "of the host",
+        description="mean delay that scheduling, interrupts and timers of the host add to a "
+        "packet; exponentially distributed",
     )
     kernel: (
         Annotated[
@@ -317,9 +318,9 @@ class Tcp(Table):
         default=None,
         examples=["tls13"],
         description=(
-            "handshake before the data: none, TCP, or TCP and TLS 1.3 or 1.2; TLS 1.3 may resume "
-            "a session, also with the request in its first message (0-RTT). QUIC uses TLS 1.3 "
-            "without TCP"
+            "handshake before the data: none, TCP alone, or TCP followed by TLS 1.2 or 1.3. TLS "
+            "1.3 can resume a session, with or without data in its first message (0-RTT). QUIC "
+            "uses TLS 1.3 without TCP"
         ),
     )
     certificate: Bytes | None = Field(
@@ -343,15 +344,15 @@ class Tcp(Table):
     ack_packets: Annotated[int, *integer_annotation(1, MAX_ACK_PACKETS)] | None = Field(
         default=None,
         examples=[10],
-        description="ack-eliciting packets of a QUIC stack per ack; fewer are acknowledged after "
-        "ack_timeout",
+        description="number of ack-eliciting packets per ack of a QUIC stack; fewer packets are "
+        "acknowledged after ack_timeout",
     )
     ecn: EcnUse | None = Field(
         default=None,
         examples=["accurate"],
-        description="AQM marks packets instead of dropping them; the receiver echoes marks "
-        "(true, RFC 3168) or counts them (accurate, RFC 9768). bbr3 responds to marks on paths "
-        "of at most 5 ms",
+        description="use ECN: AQM marks packets instead of dropping them, and the receiver echoes "
+        "marks (true, RFC 3168) or counts them (accurate, RFC 9768). bbr3 responds to "
+        "marks on paths of at most 5 ms",
     )
     pacing: Pacing | None = Field(
         default=None,
@@ -363,8 +364,9 @@ class Tcp(Table):
     socket_buffers: _SocketBuffersRule | None = Field(
         default=None,
         examples=["linux-6.18"],
-        description="maximum of the socket buffers, which grow with the rate: that of "
-        "tcp.kernel, of a version of Linux, or a table { send, receive }",
+        description="maximum sizes to which the socket buffers grow: the defaults of the release "
+        'in tcp.kernel ("kernel"), the defaults of another release of Linux, or a '
+        "table { send, receive }",
     )
     nodelay: StrictBool | None = Field(
         default=None,
@@ -399,8 +401,8 @@ class Tcp(Table):
     ecn_fallback: StrictBool | None = Field(
         default=None,
         examples=[True],
-        description="on queues with classic ECN, which it detects by the delay, `prague` reduces "
-        "its window like Reno",
+        description="let `prague` detect queues with classic ECN by their delay, and reduce its "
+        "window like Reno on such queues",
     )
     rules: TcpRules = Field(
         examples=[{"timer_restart": "send"}],
@@ -451,12 +453,14 @@ class Tcp(Table):
             of_preset = STACKS[self.stack].get("rules", {}).get("limited_transmit_on", "each")
             if not self.limited_transmit and self.rules.limited_transmit_on != of_preset:
                 message = (
-                    "requires tcp.limited_transmit = true; set this key also, or remove "
+                    "requires tcp.limited_transmit = true; set tcp.limited_transmit, or remove "
                     "limited_transmit_on"
                 )
                 yield make_error_at(message, "rules", "limited_transmit_on")
         if self.certificate is not None and self.handshake not in ("tls13", "tls12"):
-            message = 'requires handshake = "tls13" or "tls12"; remove one of the two keys'
+            message = (
+                'requires handshake = "tls13" or "tls12"; set one of them, or remove certificate'
+            )
             yield make_error_at(message, "certificate")
         if self.is_modern and self.fast_open and self.handshake in (None, "none"):
             message = 'requires connections with a SYN; set tcp.handshake = "tcp" or "tls13"'
@@ -500,7 +504,9 @@ class Tcp(Table):
                 for key in absent
             )
             if self.handshake not in (None, "none"):
-                yield make_error_at(f"{self.stack} has no handshake; {instead}", "handshake")
+                yield make_error_at(
+                    f"{self.stack} does not model a handshake; {instead}", "handshake"
+                )
 
     @property
     def is_modern(self) -> bool:

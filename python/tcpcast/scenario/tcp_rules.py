@@ -39,7 +39,8 @@ class MaxPlusRules(Table):
         default="after-halving",
         examples=["every-ack"],
         description=(
-            "acks that increase the window: of packets sent after the last halving, or all"
+            "acks that increase the window: only acks of packets sent after the last halving, or "
+            "all"
         ),
     )
     whole_halves: StrictBool = Field(
@@ -75,7 +76,7 @@ class TcpRules(Table):
     ] = Field(
         default="newreno",
         examples=["reno"],
-        description=("recovery from losses, as in the stack of this name"),
+        description="recovery from losses, as in the stack of this name",
     )
     slow_start_at_ssthresh: StrictBool = Field(
         default=False,
@@ -128,7 +129,7 @@ class TcpRules(Table):
     max_burst: MaxBurst = Field(
         default="unlimited",
         examples=[2],
-        description=("maximum burst in packets, without retransmissions in recovery"),
+        description="maximum burst in packets; retransmissions in recovery do not count",
     )
     max_plus: MaxPlusRules | None = Field(
         default=None,

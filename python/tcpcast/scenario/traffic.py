@@ -234,7 +234,7 @@ _READS_FIELD: Any = Field(
     default=None,
     examples=["10mbit"],
     description="how fast the receiving application reads: a rate, or a table with the size of a "
-    "read and the pause after it; by default it reads at once",
+    "read and the pause after each read; by default, data are read at once",
 )
 _NO_WRITES = {"writes": 'requires kind = "bulk"; use kind = "bulk", or remove this key'}
 
@@ -468,7 +468,7 @@ class Transfers(Table):
     kind: Literal["transfers"]
     size: SizeRule = Field(
         examples=[["1pkt", "8pkt", "100KB"]],
-        description="one size or a list; with arrivals also a distribution",
+        description="one size or a list of sizes; with arrivals, also a distribution",
     )
     count: Annotated[int, *integer_annotation(1, 10**8)] | None = Field(
         default=None,
@@ -577,7 +577,7 @@ class Requests(_Flows):
     server_time: TimeDistribution = Field(
         default_factory=_zero_time,
         examples=["10ms"],
-        description="time of the server for an answer; default: 0s",
+        description="time that the server needs for an answer; default: 0s",
     )
     pause: TimeDistribution = Field(
         default_factory=_zero_time,
@@ -587,8 +587,8 @@ class Requests(_Flows):
     fan_in: Annotated[int, *integer_annotation(1, 100_000)] = Field(
         default=1,
         examples=[32],
-        description="simultaneous requests of a client, each on its own flow; `flows` is a "
-        "multiple",
+        description="number of requests that a client sends at once, each on a separate flow; "
+        "`flows` must be a multiple of this number",
     )
 
 
@@ -596,7 +596,7 @@ class Messages(_Flows):
     """Messages of one packet without TCP, such as those of a game or a call."""
 
     kind: Literal["messages"]
-    size: BytesDistribution = Field(examples=["200B"], description="bytes of a message on the link")
+    size: BytesDistribution = Field(examples=["200B"], description="size of a message on the link")
     interval: TimeDistribution = Field(examples=["20ms"], description="time between messages")
     ecn: Annotated[Literal["ect0", "ect1"], Choice("codepoint")] | None = Field(
         default=None,
@@ -610,7 +610,7 @@ class Ping(_Flows):
     """Probes of one packet that the server returns; their delay is the round-trip time."""
 
     kind: Literal["ping"]
-    size: Bytes = Field(default=84, examples=["84B"], description="bytes of a probe on the link")
+    size: Bytes = Field(default=84, examples=["84B"], description="size of a probe on the link")
     interval: TimeDistribution = Field(
         default_factory=lambda: Constant[Duration].model_construct(
             distribution="constant", value=0.2
@@ -649,7 +649,7 @@ class Stream(_Flows):
         description="buffered playing time at which playing begins, and resumes after a stall",
     )
     max_buffer: PositiveDuration = Field(
-        default=30.0, examples=["30s"], description="largest buffered playing time"
+        default=30.0, examples=["30s"], description="maximum buffered playing time"
     )
 
     @property
@@ -665,7 +665,7 @@ class Stream(_Flows):
             yield make_error_at(message, "rate")
         if any(map(math.isinf, self.rates)):
             key = "rate" if self.ladder is None else "ladder"
-            yield make_error_at('a stream requires rates; use "5mbit", for example', key)
+            yield make_error_at('the rate of a video must be finite; use "5mbit", for example', key)
         if sorted({*self.rates}) != self.rates:
             yield make_error_at("rates must increase; begin with the lowest", "ladder")
         if self.ladder is None and self.control is not None:
@@ -700,7 +700,7 @@ class Pages(Table):
     )
     objects: PageRule = Field(
         examples=["median"],
-        description="name of a packaged page, of a HAR or CSV file, or a list of objects",
+        description="name of a packaged page, name of a HAR or CSV file, or list of objects",
     )
     http: Annotated[
         Literal["1.1", "2", "3"], Choice("version of HTTP"), BeforeValidator(_read_http_version)
@@ -734,7 +734,10 @@ class Pages(Table):
     server_time: TimeDistribution = Field(
         default_factory=_zero_time,
         examples=["20ms"],
-        description="time of the server for each answer, added to that of the object; default: 0s",
+        description=(
+            "time that the server needs for each answer, in addition to server_time of the object; "
+            "default: 0s"
+        ),
     )
     pause: TimeDistribution = Field(
         default_factory=lambda: Constant[Duration].model_construct(

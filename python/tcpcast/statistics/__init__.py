@@ -326,8 +326,10 @@ def mser5(series: ArrayLike) -> Truncation:
     truncation heuristics for simulation", Winter Simulation Conference 2000 (batches of five).
     """
     column = np.asarray(series, dtype=np.float64)
-    if column.ndim != 1 or column.size < 50 or not np.isfinite(column).all():
-        raise DomainError(f"mser5 requires at least 50 observations, all finite, not {column.size}")
+    if column.ndim != 1 or column.size < 50:
+        raise DomainError(f"mser5 requires at least 50 observations, not {column.size}")
+    if not np.isfinite(column).all():
+        raise DomainError("mser5 requires finite observations")
     z = column[: column.size // 5 * 5].reshape(-1, 5).mean(axis=1)
     z = z - z[z.size // 2 :].mean()  # a large mean would reduce the precision of sums of squares
     left = np.arange(z.size, 0, -1)

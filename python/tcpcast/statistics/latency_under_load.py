@@ -147,16 +147,19 @@ def read_qoo_profiles(path: Path) -> dict[str, QooProfile]:
     with path.open("rb") as stream:
         data = stream.read(MAX_PROFILE_BYTES + 1)
     if len(data) > MAX_PROFILE_BYTES:
-        raise ScenarioError(f"{path}: larger than {MAX_PROFILE_BYTES:,} B; this is no profile file")
+        raise ScenarioError(
+            f"{path}: the file is larger than {MAX_PROFILE_BYTES:,} B, so it is not a profile file"
+        )
     try:
         document = json.loads(data)
         if document["schema_version"] != PROFILE_VERSION:
             raise ScenarioError(
-                f"{path}: schema_version {document['schema_version']} is not {PROFILE_VERSION}"
+                f"{path}: schema_version must be {PROFILE_VERSION}, not "
+                f"{document['schema_version']}"
             )
         profiles = [_read_profile(each) for each in document["profiles"]]
     except (KeyError, TypeError, ValueError, RecursionError) as error:
-        raise ScenarioError(f"{path}: not a file of QoO profiles ({error})") from None
+        raise ScenarioError(f"{path}: the file contains no QoO profiles ({error})") from None
     return {profile.name: profile for profile in profiles}
 
 

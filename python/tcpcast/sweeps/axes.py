@@ -163,7 +163,7 @@ def read_range_axis(key: str, text: str, name: str = "") -> SweepRange:
     points = int(how[3]) if how and how[3] else None
     if points is not None and not 2 <= points <= MAX_VALUES:
         raise ScenarioError(
-            f"{name}: {points} is not a number of values; use 2 to {MAX_VALUES}, as in "
+            f"{name}: {points} must be a number of values from 2 to {MAX_VALUES}, as in "
             f"{units.quote(ends_text + f' {spacing} 8')}"
         )
     typed = [part.strip() for part in ends_text.split("..")]
@@ -178,9 +178,9 @@ def read_range_axis(key: str, text: str, name: str = "") -> SweepRange:
             )
         _check_range_ends([part for part in typed if part], name)
         raise ScenarioError(
-            f"{name}: {units.quote(text)} has ends that are not of one kind (times, rates, "
-            "sizes, ratios, frequencies or numbers); use a unit at each end, such as "
-            f"{RANGE_EXAMPLE}, or a list"
+            f"{name}: {units.quote(text)} has ends of different kinds (times, rates, sizes, "
+            f"ratios, frequencies or numbers); use a unit at each end, such as {RANGE_EXAMPLE}, or "
+            "a list"
         )
     kind = QUANTITY_KINDS[kind_name]
     whole = kind_name in _COUNT_KINDS and all("." not in end for end in typed if end)
@@ -226,7 +226,9 @@ def read_list_axis(key: str, listed: Sequence[Any]) -> SweepAxis:
         There is no value, or there are more than :data:`MAX_VALUES`.
     """
     if not 1 <= len(listed) <= MAX_VALUES:
-        raise ScenarioError(f"sweep.{key}: a list of {len(listed)} values; use 1 to {MAX_VALUES}")
+        raise ScenarioError(
+            f"sweep.{key}: the list contains {len(listed)} values; use 1 to {MAX_VALUES}"
+        )
     return SweepAxis(key, tuple(listed))
 
 

@@ -103,7 +103,11 @@ def open_database(sweep: PreparedSweep, folder: Path | None) -> Iterator[SweepDa
         # A sweep that starts at the same time tries whether it can write here.
         others = [name for name in names if not name.startswith(output.TEMPORARY_PREFIX)]
         if others and DATABASE_FILE not in others:
-            former = "a sweep of a former version" if contains_sweep(folder) else "other files"
+            former = (
+                "a sweep of an earlier version of tcpcast"
+                if contains_sweep(folder)
+                else "other files"
+            )
             raise TcpcastError(
                 f"{folder} contains {former} ({others[0]}); use a new or empty directory for --out"
             )
@@ -150,7 +154,7 @@ def read_sweep(folder: Path) -> SweepResults:
         The database is damaged, or pyarrow is not installed.
     """
     if not (folder / DATABASE_FILE).is_file():
-        what = "a sweep of a former version" if contains_sweep(folder) else "no sweep"
+        what = "a sweep of an earlier version of tcpcast" if contains_sweep(folder) else "no sweep"
         raise TcpcastError(f"{folder} contains {what}; use the directory of `tcpcast sweep --out`")
     with _connected(folder) as connection:
         try:

@@ -128,12 +128,13 @@ def _get_zip_groups(
             entry = read[key]
             axes.append(entry.to_axis() if isinstance(entry, SweepRange) else entry)
         if len(axes) < 2:
-            raise ScenarioError("sweep.zip: a group of one key; use two keys or more")
+            raise ScenarioError("sweep.zip: a group contains only one key; use two keys or more")
         lengths = {axis.key: len(axis.values) for axis in axes}
         if len(set(lengths.values())) > 1:
             text = ", ".join(f"{key} has {length}" for key, length in lengths.items())
             raise ScenarioError(
-                f"sweep.zip: {text} values; use the same number of values for each key"
+                f"sweep.zip: the numbers of values differ ({text}); use the same number of values "
+                "for each key"
             )
         zipped |= dict.fromkeys(group, tuple(axes))
     return zipped

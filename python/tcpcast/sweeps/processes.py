@@ -31,7 +31,7 @@ _DEFAULT_OUTSTANDING_BATCHES = 64
 """Number of outstanding batches if the number of an executor's workers is unknown."""
 
 _WORKER_ENDED_TEXT = (
-    "a worker process ended during its batch, because it was killed or had no memory left, or "
+    "a worker process ended during its batch, because it was killed or ran out of memory, or "
     "because a script calls a sweep without `if __name__ == '__main__':`"
 )
 
@@ -86,8 +86,8 @@ def _submit_batch(executor: Executor, spec: SweepSpec, batch: Batch) -> Future[l
 
 def _cannot_start_error(error: Exception) -> str:
     return (
-        f"cannot start worker processes: {str(error) or type(error).__name__}; raise the limits of "
-        "memory and processes (ulimit -v, ulimit -u), or use fewer processes"
+        f"cannot start worker processes: {str(error) or type(error).__name__}; raise the memory "
+        "and process limits (ulimit -v, ulimit -u), or use fewer processes"
     )
 
 

@@ -249,18 +249,18 @@ CASES: tuple[Case, ...] = (
         app_share=0.5,
         limited_from_start=True,
         base=lambda tables, path: _lose(tables, 2.0, 2.0 + 4 * path.rtt_s, "30%"),
-        note="The application sends at half the rate of the path. From 2 s on, 30 % are lost for "
-        "four round trips, so that six ranges are lost in one of them. In some runs, so little is "
-        "then in flight that DRAIN ends with the same acknowledgement.",
+        note="The application sends at half the rate of the path. From 2 s on, 30 % of the packets "
+        "are lost for four round trips. In one of these round trips, six ranges are lost. In "
+        "some runs, so little is then in flight that DRAIN ends with the same acknowledgement.",
     ),
     Case(3, 3),
     Case(
         4,
         4,
         change=_rate_from("drain", 0.4),
-        note="At half the bandwidth, DRAIN empties the queue of a path that is 10 % slower within "
-        "two rounds, so that step 3 of the draft does not hold; the rate drops by 60 % "
-        "instead.",
+        note="If the rate of the path drops by only 10 %, DRAIN, which sends at half the "
+        "bandwidth, empties the queue within two rounds, and step 3 of the draft does not "
+        "hold. Here, the rate drops by 60 %.",
     ),
     Case(5, 24),
     Case(
@@ -269,16 +269,17 @@ CASES: tuple[Case, ...] = (
         app_share=0.5,
         change=_limit_and_lose_in_up,
         note="From the start of PROBE_UP on, the application sends at half the rate of the path. "
-        "Two round trips later, 20 % are lost for one.",
+        "Two round trips later, 20 % of the packets are lost for one round trip.",
     ),
     Case(
         7,
         24,
         app_share=0.5,
         change=_limit_in("probe_up"),
-        note="As in case 6 without loss. After 5 s without a lower RTT, PROBE_RTT interrupts "
-        "PROBE_UP, as it interrupts any phase. The same application from the start of the run "
-        "stays in STARTUP: see case 20.",
+        note="The application behaves as in case 6, and no packets are lost. After 5 s without a "
+        "lower RTT, PROBE_RTT interrupts PROBE_UP, as it interrupts any phase. If the "
+        "application behaves like this from the start of the run, BBR stays in STARTUP: see "
+        "case 20.",
     ),
     Case(8, 24),
     Case(
@@ -287,7 +288,7 @@ CASES: tuple[Case, ...] = (
         paths=_SHORT,
         change=_rate_from("probe_down", 0.8),
         note="If the rate drops by 10 %, PROBE_DOWN at 0.9 of the bandwidth minus the margin of 1 "
-        "% still empties the queue slowly; it drops by 20 % instead.",
+        "% still empties the queue slowly. Here, the rate drops by 20 %.",
     ),
     Case(10, 13),
     Case(
@@ -301,17 +302,17 @@ CASES: tuple[Case, ...] = (
         12,
         4,
         base=_aggregate_acks,
-        note="2 % of the acks wait for 0.4 round trips, and all later ones behind them, so that "
-        "acks come in bursts.",
+        note="2 % of the acks wait for 0.4 round trips, and all later acks wait behind them, so "
+        "acks arrive in bursts.",
     ),
-    Case(13, 5, base=_aggregate_acks, note="Acks come in bursts, as in case 12."),
+    Case(13, 5, base=_aggregate_acks, note="Acks arrive in bursts, as in case 12."),
     Case(
         14,
         40,
         paths=_SUB_PACKET,
         buffer_bdp=100.0,
         note="The round-trip time includes the transmission of a packet. At 64 kbit/s, a round "
-        "lasts for seconds, so that PROBE_RTT takes a third of the time.",
+        "lasts for seconds, so BBR spends a third of the time in PROBE_RTT.",
     ),
     Case(
         15,
@@ -319,10 +320,10 @@ CASES: tuple[Case, ...] = (
         paths=_SLOW,
         base=_lose_in_startup,
         change=_rate_from("probe_cruise", 10),
-        note="Losses in STARTUP set the long-term bound. The rate then rises to ten times the "
-        "path's in PROBE_CRUISE. Steps are whole packets: 2, 4, 8 and 17, for example. While "
-        "the rate still grows with the bandwidth, it does not fill the bound, which then does "
-        "not grow.",
+        note="Losses in STARTUP set the long-term bound. In PROBE_CRUISE, the rate of the path "
+        "then rises to ten times its value. Steps are whole packets: 2, 4, 8 and 17, for "
+        "example. While the sending rate still grows with the bandwidth, it is below the "
+        "bound, so the bound does not grow.",
     ),
     Case(
         16,
@@ -330,28 +331,28 @@ CASES: tuple[Case, ...] = (
         paths=_FAST,
         buffer_bdp=0.5,
         change=_rate_from("probe_cruise", 0.1),
-        note="The rate drops to a tenth in PROBE_CRUISE.",
+        note="In PROBE_CRUISE, the rate of the path drops to a tenth.",
     ),
     Case(
         17,
         30,
         base=_police,
-        note="The bucket holds a bandwidth-delay product. With 5 and 20 of them, the bucket fills "
-        "between probes, and 4 and 5 % are lost.",
+        note="The bucket holds one bandwidth-delay product (BDP). A bucket of 5 or 20 BDP fills "
+        "between probes, and 4 or 5 % of the packets are lost.",
     ),
     Case(
         18,
         24,
         change=_reorder_in_up,
         note="In PROBE_UP, the packets of a tenth of a round trip arrive 0.3 round trips late, "
-        "behind later ones.",
+        "behind later packets.",
     ),
     Case(
         19,
         24,
         change=_stall_in_up,
-        note="In PROBE_UP the bottleneck stalls for longer than the RTO, which also delays all "
-        "acks; packets keep their order.",
+        note="In PROBE_UP, the bottleneck stalls for longer than the RTO. The stall also delays "
+        "all acks; packets keep their order.",
     ),
     Case(
         20,
@@ -365,8 +366,8 @@ CASES: tuple[Case, ...] = (
         24,
         base=_lose_in_startup,
         change=_lose_in_up,
-        note="Losses in STARTUP set the long-term bound. In the first round trip of PROBE_UP 10 % "
-        "are lost.",
+        note="Losses in STARTUP set the long-term bound. In the first round trip of PROBE_UP, 10 % "
+        "of the packets are lost.",
     ),
     Case(
         22,

@@ -168,13 +168,12 @@ PAPER: Paper[SampleSizes, CaseRuns] = Paper(
     parts=(_Sections(),),
     preface=lambda runs: [
         "The 22 example test cases in the appendix of BBR's draft (draft-ietf-ccwg-bbr, source of "
-        "3 August 2026) with the stack `bbr3` of the packet engine. The draft tolerates 2 % where "
-        "it compares with the bandwidth; the ranges of other values allow 2 % around the numbers "
-        "of its steps.",
-        "Each value is the mean of "
-        f"{runs.sample_sizes.seeds} runs with different seeds, which vary the times between "
-        "probes. Hosts have no noise. Changes in a phase happen at the time at which a first run, "
-        "without the change and with the same seed, enters it.",
+        "3 August 2026) are run with the stack `bbr3` of the packet engine. The draft tolerates 2 "
+        "% in comparisons with the bandwidth; the ranges of other values also allow 2 % around the "
+        "numbers in its steps.",
+        f"Each value is the mean of {runs.sample_sizes.seeds} runs with different seeds, which "
+        "vary the times between probes. Hosts have no noise. For a change in a phase, a first run "
+        "with the same seed and without the change finds the time at which BBR enters the phase.",
     ],
 )
 

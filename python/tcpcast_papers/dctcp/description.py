@@ -91,8 +91,8 @@ TWO_BOTTLENECKS = CellSet(
         "Alizadeh et al., Data Center TCP (DCTCP), SIGCOMM 2010, Figure 17: 20 flows share T2 - R1 "
         "(1 Gbit/s), and 10 of them also share T1 - T2 (10 Gbit/s) with 20 flows to R2. The "
         "switches mark above K = 20 packets at 1 Gbit/s and 65 at 10 Gbit/s; links have delays of "
-        "10 us. Here, K is the time that K packets take (CoDel's ce_threshold), and hosts process "
-        "packets with a noise of 2 us, as in the scenario incast.",
+        "10 us. Here, the threshold is the transmission time of K packets (CoDel's ce_threshold), "
+        "and hosts process packets with a noise of 2 us, as in the scenario incast.",
         "The example dctcp-example.cc of ns-3 gives 23, 471 and 74 Mbit/s; max-min shares are 50, "
         "475 and 50 Mbit/s.",
     ),

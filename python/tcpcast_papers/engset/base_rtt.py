@@ -96,7 +96,7 @@ def _section(runs: Runs, _: Path) -> Section:
         "free, so repeated timeouts (TOTO) are rare. With an RTT that is one microsecond shorter, "
         "the retransmission arrives before the departure. The last bit of a floating-point clock "
         "can have the same effect. A lost retransmission stalls its file for another 2 s. Most "
-        "such files are small, and large files get their share of the buffer.",
+        "stalled files are small, so large files occupy more of the buffer.",
         "The packaged scenario web-10mbit has an RTT of exactly 50 ms, so its retransmissions "
         "arrive at the instants of departures.",
     ]

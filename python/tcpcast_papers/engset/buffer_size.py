@@ -152,10 +152,10 @@ def _rate_by_buffer_section(runs: Runs, folder: Path) -> Section:
         name: _rate_spread_percent(runs, name, MODERATE_LOAD_SOURCES) for name in ("E", "EE(7)")
     }
     section.remarks = [
-        "With 134 sources the mean rate hardly depends on the buffer: the waiting time in a large "
-        "buffer costs as much as the recovery time after drops at a small buffer. At a load of "
-        "163.5 % the link is always busy, so a cycle of N sources always takes ON + OFF = N 8FP/C. "
-        "Drops occur before the link and use none of its capacity.",
+        "With 134 sources, the mean rate hardly depends on the buffer: the waiting time in a large "
+        "buffer is as long as the recovery time after drops at a small buffer. At a load of 163.5 "
+        "% the link is always busy, so a cycle of N sources always takes ON + OFF = N 8FP/C. Drops "
+        "occur before the link and use none of its capacity.",
         f"With 82 sources (100.1 %) the rate varies by {spread['E']:.0f} % (E) and "
         f"{spread['EE(7)']:.0f} % (EE(7)) over the same buffers. "
         "The paper attributes the compensation to the very high load.",

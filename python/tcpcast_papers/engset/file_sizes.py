@@ -52,9 +52,9 @@ def _table1(runs: Runs, _: Path) -> Section:
         "The column *own* is from the exact distribution, rounded to the nearest packet. The note "
         "states the share of the simulated files, and the mean sizes in the interval. "
         "The tolerance is 10 % of the share or 0.05 percentage points.",
-        "In print, two columns are one row too high and lack one share: F = 22, E from 15 packets "
-        "upwards, and F = 5, EP from 63 packets upwards. Their means are outside the intervals of "
-        "their rows. One row further down, every column sums to 100 %.",
+        "In the printed table, two columns are shifted up by one row and lack one share: F = 22, E "
+        "from 15 packets upwards, and F = 5, EP from 63 packets upwards. Their means are outside "
+        "the intervals of their rows. One row further down, every column sums to 100 %.",
         "For F = 5 and 12 the paper's EP files are slightly too small for its distribution with "
         "the printed k: 92.8 % have up to 6 packets, but the distribution gives 92.5 %. The "
         "difference is ten standard errors of 800,000 files. For larger F there is no such "

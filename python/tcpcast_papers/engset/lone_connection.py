@@ -178,7 +178,7 @@ def _special_case_section(runs: Runs, _: pathlib.Path) -> Section:
         "With a window of 44 packets up to 35 packets wait at the 128 kbit/s link, for 1260 ms "
         "(printed as 1260 seconds). The timeout still has its minimum of 1 s: the RTT sample of "
         "packet 31 includes a wait behind 23 packets only, and the next RTT sample is from packet "
-        f"63. In the simulation files of {sizes.min()} to {sizes.max()} packets time out. "
+        f"63. In the simulation, files of {sizes.min()} to {sizes.max()} packets time out. "
         f"Simulated: {timeouts}.",
     ]
     return section

@@ -52,9 +52,9 @@ def _section(runs: Runs, folder: Path) -> Section:
     result.figures.append(_draw_figure(answers, folder))
     result.remarks = [
         "Lines are simulations of every flow; marks are values of Tables 3 to 5. Up to the "
-        "threshold of 5000 users the shared router has little effect. Above the threshold its "
-        "buffer is full, and each user gets a share of the link proportional to 1/N, whatever the "
-        "backbone does.",
+        "threshold of 5000 users the shared router has little effect. Above the threshold, the "
+        "buffer of the shared router is full, and each user receives a share of the link "
+        "proportional to 1/N, independently of the backbone.",
         "Points at the numbers of users of Tables 3 to 5 are from longer runs. The mean of the "
         "simulated noise depends on the length of a run, so the losses of case 3 are not on a "
         "smooth line.",

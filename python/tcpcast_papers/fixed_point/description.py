@@ -42,7 +42,7 @@ PAPER: Paper[SampleSizes, Runs] = Paper(
         variants,
     ),
     preface=lambda runs: [
-        f"The paper: {CITATION}. It prints seven tables, and plots the rest.",
+        f"The paper is {CITATION}. It prints seven tables; its other results are only plotted.",
         "In 2001 it was not feasible to simulate all flows, so the paper's values are for one "
         "exact flow among simplified ones. *Own* is a simulation of every flow, packet by packet, "
         "with the paper's TCP and a 95 % interval. The sections *Schemes of Table ...* compare own "
@@ -52,8 +52,8 @@ PAPER: Paper[SampleSizes, Runs] = Paper(
         "packets.",
         "The tolerance is 5 % in Tables 3 to 5, 10 % in Tables 1, 2 and 6, and 3 % for Table 7 "
         "(computed from the paper's own tables) and for independent values. A difference is "
-        "explained if the same run, measured in another way, gives the printed value. Settings "
-        "that were found by trial are shown, but explain nothing.",
+        "explained if the same run, measured in another way, gives the printed value. The page "
+        "shows settings that were found by trial, but does not count them as explanations.",
     ],
     unsettled=BOTH,
 )

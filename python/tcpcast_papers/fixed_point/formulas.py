@@ -103,8 +103,8 @@ def _error_range_remark(errors: dict[str, list[tuple[float, str]]]) -> str:
         ranges.append(f"{low} to {high} of the goodput with inputs from {inputs}")
     return (
         f"Relative error: {'; '.join(ranges)}. A file of 50 packets is too short for the "
-        "square-root formula. At the threshold users restart their windows after idle times, but "
-        "have no losses. In overload the fair sharing of the buffer determines the rate, not the "
+        "square-root formula. At the threshold, users restart their windows after idle times, but "
+        "have no losses. In overload, the fair sharing of the buffer determines the rate, not the "
         "loss."
     )
 

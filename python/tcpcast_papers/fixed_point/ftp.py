@@ -173,9 +173,9 @@ def group_fixed_points_by_scheme(
 _REMARKS = [
     "24 bulk flows share a link of 100 packets/s; the propagation RTT is 11 ms, and starts are "
     "spread over 20 s. The paper does not state the TCP or the window of its ns-2 simulation. The "
-    "ns-2 columns are compared with a NewReno that detects losses by duplicate acks, without a "
-    "verdict. The columns of the fixed point are compared with a simulation of every flow with the "
-    "paper's own TCP, rule B, which has instantaneous loss feedback.",
+    "ns-2 columns are compared, without a verdict, with a NewReno that detects losses by duplicate "
+    "acks. The columns of the fixed point are compared with a simulation of every flow that uses "
+    "rule B of the paper's TCP, which has instantaneous loss feedback.",
 ]
 
 _REMARKS_OF_TABLE = {

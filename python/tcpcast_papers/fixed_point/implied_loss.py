@@ -43,9 +43,9 @@ def _section(runs: Runs, _: Path) -> Section:
     section.remarks = [
         "tcpcast computes 1 - goodput/send rate from the printed rates; the interval contains "
         "their rounding errors. Published values are the sum of the printed losses and timeouts. "
-        f"In Tables 3 to 6 this sum agrees in every column; the loss alone disagrees in {outside}: "
-        "each timeout retransmits a packet. In columns FPWI-5, FPWI-10 and NSFS-150 of Tables 1 "
-        "and 2, the losses contradict the rates.",
+        "In Tables 3 to 6, this sum agrees in every column. The loss alone disagrees in "
+        f"{outside}, because each timeout also retransmits a packet. In columns FPWI-5, FPWI-10 "
+        "and NSFS-150 of Tables 1 and 2, the losses contradict the rates.",
     ]
     return section
 

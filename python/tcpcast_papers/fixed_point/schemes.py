@@ -81,7 +81,10 @@ def request(runs: Runs) -> None:
 
 
 _BACKBONE_REMARK = [
-    "The fixed point reports losses of the shared router only, so loss and send rate are left out."
+    (
+        "The fixed point reports losses of the shared router only, so this table omits loss and "
+        "send rate."
+    )
 ]
 
 

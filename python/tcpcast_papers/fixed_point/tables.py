@@ -157,7 +157,7 @@ _REMARKS = {
         "the printed level agree, and a difference is measured from this step.",
         "The paper's RTTs at 7500 and 10000 users (1.77 and 2.21 s) are above the maximum by "
         "Little's law if every packet in the router occupies the buffer. The section on the head "
-        "of the line has the reading under which they are possible.",
+        "of the line describes the reading under which they are possible.",
         "Up to 5000 users there are no losses, and the rules of TCP do not matter. At 5000, the "
         "threshold, small differences of the load cause large differences of the queue: see the "
         "section on the threshold.",
@@ -171,12 +171,13 @@ _REMARKS = {
         "noise shows other times. The loss is the total of both routers.",
     ],
     3: [
-        "As Table 4, but the cross traffic has a mean of 100 %. While its buffer is "
-        "full, packets of the source and of the cross traffic are lost equally often. The shared "
-        "router loses no packets at 2500 users, and for more users its additional losses are close "
-        "to the paper's. The backbone router loses several times as many packets as in the paper, "
-        "and its queue is longer. The paper does not state the time scale of the "
-        "noise; none that was tried gives its loss of 0.2 %, so the cause is not known.",
+        "The setting is that of Table 4, but the mean of the cross traffic is 100 % of the rate. "
+        "While its buffer is full, packets of the source and of the cross traffic are lost equally "
+        "often. The shared router loses no packets at 2500 users, and for more users its "
+        "additional losses are close to the paper's. The backbone router loses several times as "
+        "many packets as in the paper, and its queue is longer. The paper does not state the time "
+        "scale of the noise; none that was tried gives its loss of 0.2 %, so the cause is not "
+        "known.",
     ],
 }
 
@@ -190,9 +191,9 @@ def _variance_section(runs: Runs, _: Path) -> Section:
             label = (QUANTITY_LABELS[line["quantity"]][0], column)
             section.rows += runs.row(label, _variance_row, runs, line, column)
     section.remarks = [
-        "Columns give the standard deviations of file size and think time, relative to Table 3. "
-        "There are 5000 users, and the simulation starts in equilibrium, with residual think "
-        "times.",
+        "Columns contain the standard deviations of file size and think time, as multiples of "
+        "those in Table 3. There are 5000 users, and the simulation starts in equilibrium, with "
+        "residual think times.",
         "The paper has losses of .03 and .08 % at 5-5 and 10-10; the simulation of every flow has "
         f"none. *Fresh start* is a run of {runs.sample_sizes.variance.measured_s:g} s that starts "
         "with new think times, the default of most simulators. Many think times are short, so at "

@@ -22,12 +22,13 @@ PAPER: Paper[SampleSizes, PublishedRuns] = Paper(
     quick=QUICK,
     parts=(SetSections(SETS),),
     preface=lambda runs: [
-        "Latency under load of home lines, measured with flent and simulated with the packet "
-        "engine under the published conditions. No constant of the simulator is fitted to them.",
-        "A value agrees if measured and simulated value differ by at most the tolerance and the "
-        "half-width of the simulated value's 95 % interval, which is over "
-        f"{runs.sample_sizes.seeds} runs with different seeds. The tolerance is 10 % or 2 ms for "
-        "the ping, 5 % for rates, 8 points for shares, and 15 % for the ack filter.",
+        "The page compares the latency under load of home lines, measured with flent, with "
+        "simulations of the packet engine under the published conditions. No constant of the "
+        "simulator is fitted to them.",
+        "A value agrees if the measured and the simulated value differ by at most the sum of the "
+        "tolerance and the half-width of the simulated value's 95 % interval. This interval is "
+        f"computed from {runs.sample_sizes.seeds} runs with different seeds. The tolerance is 10 % "
+        "or 2 ms for the ping, 5 % for rates, 8 points for shares, and 15 % for the ack filter.",
     ],
 )
 

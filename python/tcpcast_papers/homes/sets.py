@@ -138,7 +138,7 @@ def shaped_link(rate_mbit: float, kind: str, settings: str = "") -> dict[str, An
     if name == "bfifo":
         return {"rate": rate, "buffer": ip_bytes(1024 * int(size.removesuffix("k")))}
     if name not in LIMITS:
-        raise ScenarioError(f"unknown discipline {kind} of a router")
+        raise ScenarioError(f"unknown queue discipline {kind} of a router")
     queue: dict[str, Any] = {"kind": name, "rules": "linux"}
     if name == "pie":
         # Defaults of Linux 4, whose burst allowance is 100 ms.
@@ -251,7 +251,7 @@ def _variants(
         rates = {"down": float(line["down_mbit"]), "up": float(line["up_mbit"])}
         links = {name: shaped_link(rate, "codel") for name, rate in rates.items()}
         yield Variant(
-            "CoDel instead of COBALT, which CAKE had from 2017 on", tables | {"link": links}
+            "CoDel instead of COBALT, which CAKE uses since 2017", tables | {"link": links}
         )
     if any(group.control in STAND_INS for group in groups):
         classes = [
@@ -414,7 +414,9 @@ def _ack_filter_cells(lines: Lines) -> Iterator[Cell]:
             for value in _sum_values(line, sums)
         ]
         tables = network_tables(links, classes, _SECONDS, _WARMUP_S)
-        exact = Variant("hosts without noise, as in namespaces", tables | {"tcp": _NO_NOISE})
+        exact = Variant(
+            "hosts without noise, as for network namespaces", tables | {"tcp": _NO_NOISE}
+        )
         yield Cell(
             (f"{up_mbit:g}", name),
             "ack filter",
@@ -427,8 +429,8 @@ def _ack_filter_cells(lines: Lines) -> Iterator[Cell]:
 
 _HOME_COLUMNS = ("test", "RTT (ms)", "queue", "ECN", "offloads", "run")
 _OFFLOADS = (
-    "With offloads, bursts of up to 64 kB are one packet for netem, HTB and its queue; CAKE "
-    "splits them, as its source of April and September 2016 shows."
+    "With offloads, netem, HTB and its queue treat a burst of up to 64 kB as one packet. CAKE "
+    "splits bursts, as its source code of April and September 2016 shows."
 )
 
 SETS: tuple[CellSet, ...] = (
@@ -439,9 +441,10 @@ SETS: tuple[CellSet, ...] = (
         "home_under_load.csv",
         partial(_home_cells, series="cake_vs_everything"),
         (
-            f"{_SOURCE}, April 2016: Linux 4.5 (client), router with CAKE or HTB, netem with half "
-            "of the RTT on each side; one run each. Runs whose metadata contradict each other are "
-            "left out. CAKE of 2016 had CoDel instead of COBALT; Reno stands for CDG and Westwood.",
+            f"The source is {_SOURCE}, April 2016. The client ran Linux 4.5, the router used CAKE "
+            "or HTB, and netem added half of the RTT on each side. Each case was measured once. "
+            "Runs with contradictory metadata are left out. CAKE of 2016 used CoDel instead of "
+            "COBALT; Reno is simulated in place of CDG and Westwood.",
             _OFFLOADS,
         ),
         PACKAGE,
@@ -454,8 +457,9 @@ SETS: tuple[CellSet, ...] = (
         "home_under_load.csv",
         partial(_home_cells, series="900mbit"),
         (
-            f"{_SOURCE}, April 2016, as above. Without offloads, the router forwarded 635 Mbit/s "
-            "through HTB and 800 to 850 through CAKE at 900 Mbit/s: its processor was the limit.",
+            f"The source is {_SOURCE}, April 2016, with the set-up described above. Without "
+            "offloads and at 900 Mbit/s, the router forwarded 635 Mbit/s through HTB and 800 to "
+            "850 Mbit/s through CAKE: its processor was the limit.",
         ),
         PACKAGE,
         read_samples,
@@ -467,9 +471,10 @@ SETS: tuple[CellSet, ...] = (
         "bbr_cubic_20mbit.csv",
         _upload_cells,
         (
-            f"{_SOURCE}, September 2016: Linux 4.8 (client, first release of BBR, sch_fq), HTB "
-            "with the queue in both directions, netem 24 ms in each; one run each. The server "
-            "(4.4) had no BBR, so all downloads are CUBIC.",
+            f"The source is {_SOURCE}, September 2016. The client ran Linux 4.8 with the first "
+            "release of BBR and sch_fq. HTB with the queue limited both directions, and netem "
+            "added 24 ms in each direction. Each case was measured once. The server ran Linux 4.4 "
+            "without BBR, so all downloads use CUBIC.",
             _OFFLOADS,
         ),
         PACKAGE,
@@ -482,10 +487,11 @@ SETS: tuple[CellSet, ...] = (
         "ack_filter.csv",
         _ack_filter_cells,
         (
-            f"{_SOURCE}, November 2017: Linux 4.14, namespaces, CAKE in both directions; one run "
-            "each. The receivers sent an ack for each packet; the reason is unknown. The run with "
-            "100 Mbit/s and no filter shows it: its upload of 54.8 Mbit/s leaves 81,000 acks per "
-            "second to a full line, and its download had 76,000 packets per second.",
+            f"The source is {_SOURCE}, November 2017, with Linux 4.14, network namespaces and CAKE "
+            "in both directions. Each case was measured once. The receivers sent an ack for each "
+            "packet; the reason is unknown. The run at 100 Mbit/s without a filter shows these "
+            "acks: beside its upload of 54.8 Mbit/s, a full line carries 81,000 acks per second, "
+            "and its download had 76,000 packets per second.",
         ),
         PACKAGE,
         read_samples,

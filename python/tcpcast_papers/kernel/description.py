@@ -75,13 +75,13 @@ PAPER: Paper[SampleSizes, KernelRuns] = Paper(
     quick=QUICK,
     parts=(sections, _NetworkPart()),
     preface=lambda runs: [
-        "Linux 6.18 over an emulated link, measured in November 2026, compared with the packet "
-        "engine under the same conditions: path, stack, start times, warm-up and length of each "
-        "measurement.",
+        "The page compares measurements of Linux 6.18 over an emulated link, made in November "
+        "2026, with the packet engine under the same conditions: path, stack, start times, warm-up "
+        "and length of each measurement.",
         "A value agrees if kernel and simulation differ by at most the sum of its tolerance and "
         "the half-widths of both 95 % intervals. No constant of the simulator is fitted to these "
         "measurements.",
-        f"{len(runs)} cells; {DATA_FILE_NAME} also contains every value.",
+        f"The page contains {len(runs)} cells. {DATA_FILE_NAME} also contains every value.",
     ],
 )
 

@@ -254,9 +254,9 @@ NETWORKS = CellSet(
     TABLE,
     _read_cells,
     (
-        "Measured by the kernel engine with tcpcast's emulated links "
-        "(benches/kernel_networks.py); the table states kernel, date, late packets and pauses of "
-        "each cell. Late runs were repeated.",
+        "The kernel engine measured these cells with tcpcast's emulated links "
+        "(benches/kernel_networks.py). The table contains the kernel, date, late packets and "
+        "pauses of each cell. Late runs were repeated.",
     ),
     PACKAGE,
 )

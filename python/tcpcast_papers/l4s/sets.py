@@ -100,9 +100,10 @@ RTT_FAIRNESS = CellSet(
     "l4s_heist_s1_rtt_fairness.csv",
     _heist(110, 170),
     (
-        "heistp/l4s-tests, 2020, set S1: two flows at 50 Mbit/s, mean of 60 s late in 180 s, one "
-        "run. Kernel 5.4 of L4STeam with the Prague of August 2020, htb with the queue below it, "
-        "delay by netem on ingress. Accurate ECN is simulated as the echo of each mark.",
+        "The source is heistp/l4s-tests, 2020, set S1: two flows at 50 Mbit/s, averaged over 60 s "
+        "near the end of 180 s, in one run. The hosts used kernel 5.4 of L4STeam with the Prague "
+        "of August 2020. The queue was below htb, and netem added the delay on ingress. Accurate "
+        "ECN is simulated as the echo of each mark.",
     ),
     _PACKAGE,
 )
@@ -114,9 +115,9 @@ CLASSIC_QUEUES = CellSet(
     "l4s_heist_s6_classic_aqm.csv",
     _heist(20, 60),
     (
-        "heistp/l4s-tests, 2020, set S6: mean of 40 s in 60 s behind queues with classic ECN, "
-        "which take Prague's ECT(1) for classic ECN (the concern of RFC 9331, section 5). FQ-CoDel "
-        "with one queue is simulated as CoDel.",
+        "The source is heistp/l4s-tests, 2020, set S6: means over 40 s of 60 s, behind queues with "
+        "classic ECN. These queues treat Prague's ECT(1) as classic ECN (the concern of RFC 9331, "
+        "section 5). FQ-CoDel with one queue is simulated as CoDel.",
     ),
     _PACKAGE,
 )
@@ -238,8 +239,8 @@ SIMULA = CellSet(
     _mixed_rtts,
     (
         "De Schepper, Albisser, Tilmans, Briscoe, Dual queue coupled AQM, arXiv 2209.01078: one "
-        "flow of each class at 40 Mbit/s. Kernel 5.10 of L4STeam with Prague v0.6 of June 2021; "
-        "htb with the queue below it, fq at the hosts.",
+        "flow of each class at 40 Mbit/s. The hosts used kernel 5.10 of L4STeam with Prague v0.6 "
+        "of June 2021, and fq. The queue was below htb.",
     ),
     _PACKAGE,
 )
@@ -298,10 +299,11 @@ OVERLOAD = CellSet(
     "dualpi2_simula.csv",
     _overload,
     (
-        "The same source: 100 Mbit/s, RTT 10 ms, five flows of each class and UDP of 50 to 200 "
-        "Mbit/s that does not respond, with ECT(1) in class d and without ECN in class r; "
-        "drop_on_overload, drop_dequeue, classic_protection 10 %. In most runs some flows had no "
-        "rate at all (first quartile 0); the change leaves these out.",
+        "The same source measured five flows of each class at 100 Mbit/s with an RTT of 10 ms "
+        "beside unresponsive UDP of 50 to 200 Mbit/s. The UDP packets carry ECT(1) in class d and "
+        "no ECN in class r. DualPI2 uses drop_on_overload, drop_dequeue and a classic_protection "
+        "of 10 %. In most runs, some flows had no rate at all (first quartile 0); the change omits "
+        "these flows.",
     ),
     _PACKAGE,
 )
@@ -411,9 +413,10 @@ PAM = CellSet(
     "l4s_pam2025.csv",
     partial(_pam, families=_PAM_FAMILIES, fallback=False),
     (
-        "PAM 2025, A Deployment of L4S: goodput and smoothed RTT at 100 Mbit/s, 10 trials; sums of "
-        "up to 25 flows of each kind. Kernel 5.15 of L4STeam, 6.4 for BBRv3. Left out: BBRv2, "
-        "BBRv3 with ECN at 10 ms, which ignores marks there, and the queue FQ.",
+        "The source is PAM 2025, A Deployment of L4S: goodput and smoothed RTT at 100 Mbit/s over "
+        "10 trials, as sums of up to 25 flows of each kind. The hosts used kernel 5.15 of L4STeam, "
+        "and kernel 6.4 for BBRv3. The page omits BBRv2, the queue FQ, and BBRv3 with ECN at 10 "
+        "ms, where it ignores marks.",
     ),
     _PACKAGE,
 )
@@ -425,8 +428,8 @@ FALLBACK = CellSet(
     PAM.table,
     partial(_pam, families=_FALLBACK_FAMILIES, fallback=True),
     (
-        "The same source: prague_ecn_fallback = 1. The detection depends on the variation of the "
-        "RTT, to which virtual machines add their own; the change is a host noise of 1 ms.",
+        "The same source, with prague_ecn_fallback = 1. The detection depends on the variation of "
+        "the RTT, which virtual machines increase; the change is a host noise of 1 ms.",
     ),
     _PACKAGE,
 )
@@ -438,8 +441,8 @@ BBR3 = CellSet(
     PAM.table,
     partial(_pam, families=_BBR3_FAMILIES, fallback=False),
     (
-        "The same source: BBRv3 of kernel 6.4 on a route with the feature ecn_low, with ECT(0). At "
-        "100 Mbit/s, 2 ms are 17 packets.",
+        "The same source, with BBRv3 of kernel 6.4 and ECT(0) on a route with the feature ecn_low. "
+        "At 100 Mbit/s, 2 ms are the transmission time of 17 packets.",
     ),
     _PACKAGE,
 )
@@ -506,10 +509,10 @@ SITUATIONS = SituationSet(
     PAM.table,
     PAM.cells,
     (
-        "The same situation in several sets, simulated under the conditions of each with every "
-        "version of Prague. RTT fairness: 50 Mbit/s, a pfifo of 24 BDP, Prague of August 2020. "
-        "Pairs with Prague and Fallback: 100 Mbit/s, a FIFO of 8 BDP, Prague of 2021. Classic "
-        "queues: 50 Mbit/s, RTT 20 ms, Prague of August 2020.",
+        "Several sets measured this situation. It is simulated under the conditions of each set "
+        "with every version of Prague. The sets are RTT fairness (50 Mbit/s, a pfifo of 24 BDP, "
+        "Prague of August 2020), pairs with Prague and fallback (100 Mbit/s, a FIFO of 8 BDP, "
+        "Prague of 2021) and classic queues (50 Mbit/s, RTT 20 ms, Prague of August 2020).",
     ),
     _PACKAGE,
     situations=(

@@ -51,8 +51,8 @@ PRINTED_VALUE_SECTION: SectionDefinition[Runs, Line] = SectionDefinition(
     (_quantity_in_unit("ms", ROUNDED_TO_TENS), _quantity_in_unit("%", PRINTED_DIGITS)),
     notes=lambda _: [
         "All other results of the paper are plots without values. The paper calls the percentages "
-        "an increase of the RTT, but they are transmission times as shares of the delay of the "
-        "shared link."
+        "an increase of the RTT, but they are the ratios of a transmission time to the delay of "
+        "the shared link."
     ],
 )
 

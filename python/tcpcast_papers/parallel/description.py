@@ -30,8 +30,8 @@ PAPER: Paper[SampleSizes, Runs] = Paper(
         appendix.ALGORITHM_SECTION,
     ),
     preface=lambda runs: [
-        f"The paper: {CITATION}. Its results are figures without numbers, so nearly all rows have "
-        "no verdict. The claims of the paper are tested on these rows.",
+        f"The paper is {CITATION}. Its results are figures without numbers, so nearly all rows "
+        "have no verdict. The claims of the paper are tested on these rows.",
         "p is the number of loss events of single flows per packet. p_e is the number of loss "
         "events of the aggregate of all flows per packet, at most one per round trip. p_r is the "
         "share of lost packets. As in the paper, the models use the measured values of each "

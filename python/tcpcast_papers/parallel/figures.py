@@ -243,7 +243,7 @@ def _interval_and_loss_remark(figure: Figure, seen: Sequence[Measured]) -> str:
     if len(widths) < len(seen):
         text += f" {len(seen) - len(widths)} points have no interval."
     if lossless:
-        text += f" {lossless} points without a loss are left out."
+        text += f" The figure omits {lossless} points without a loss."
     if figure.setting in REAL_DELAYS_S:
         text += (
             " The paper prints no values of its measurements. The simulated path has the RTT of "
@@ -255,8 +255,8 @@ def _interval_and_loss_remark(figure: Figure, seen: Sequence[Measured]) -> str:
         timed = 100 * np.array([each.timeout_share for each in seen if each.p <= LOSS_BINS[-2]])
         lost = np.array([each.p_r / each.p for each in seen if each.p > 0])
         text += (
-            " The flows always use the full rate of the link, so a model is correct if it computes "
-            "the link's rate from the resulting loss. Packets lost per loss event of a flow: "
+            " The flows always fill the link, so a model is correct if it computes the link's rate "
+            "from the measured loss. Packets lost per loss event of a flow: "
             f"{np.median(lost):.2f}; share of timeouts among these events, for p up to "
             f"{100 * LOSS_BINS[-2]:g} %: {np.median(timed):.0f} % (medians of the points)."
         )

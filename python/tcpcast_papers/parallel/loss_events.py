@@ -196,8 +196,8 @@ def _section(runs: Runs, folder: Path) -> Section:
         "belong to the same event. The figures above use this count, from traces of every packet. "
         "PFTK and the column *by indications* count loss indications of the sender: fast "
         "recoveries and sequences of timeouts. With frequent loss the paper's count is higher, for "
-        "example if a packet is lost during the repair of another, or if a retransmission is lost "
-        "after a timeout.",
+        "example if a packet is lost during the recovery of another packet, or if a retransmission "
+        "is lost after a timeout.",
         "The models in this figure use loss indications. Simulations of a queue with few losses "
         "have no trace; each of their losses is one event and one indication.",
     ]

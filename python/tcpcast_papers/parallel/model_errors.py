@@ -224,16 +224,16 @@ SECTION: SectionDefinition[Runs, ClaimedModel] = SectionDefinition(
         ),
     ),
     notes=lambda _: [
-        "The claims of the paper are tested on these rows. If the note has a number of nearer "
+        "The claims of the paper are tested on these rows. If the note contains a number of nearer "
         "points, the row is a mean absolute error of one of two models for the same points. If the "
-        "note has a number of overestimates or underestimates, the row is a mean error with sign. "
-        "The ratio p_r / p is the number of lost packets per loss event of a flow. With jitter, an "
-        "exponential delay behind the shared link breaks the synchronisation of 10 and of 100 "
-        "flows. Fed with p_e and p, algorithm 2 uses the number of flows that lose packets in an "
-        "event as j. The last rows are the values of T for which algorithm 1 is correct at the "
-        "highest loss. The cost of timeouts in the model is too high if T is several RTTs, as with "
-        "a minimum timeout of 200 ms on the shorter path, and about right if T is close to one "
-        "RTT.",
+        "note contains a number of overestimates or underestimates, the row is a mean error with "
+        "sign. The ratio p_r / p is the number of lost packets per loss event of a flow. The rows "
+        "with jitter have an exponential delay behind the shared link, which breaks the "
+        "synchronisation of 10 and of 100 flows. In the rows fed with p_e and p, algorithm 2 uses "
+        "the number of flows that lose packets in an event as j. The last rows are the values of T "
+        "for which algorithm 1 is correct at the highest loss. The cost of timeouts in the model "
+        "is too high if T is several RTTs, as with a minimum timeout of 200 ms on the shorter "
+        "path, and about right if T is close to one RTT.",
     ],
     others=(INDICATIONS_COLUMN,),
 )

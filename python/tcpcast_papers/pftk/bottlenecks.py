@@ -101,9 +101,9 @@ def _section(runs: Runs, folder: pathlib.Path) -> Section:
         "ack, and the number of packets in flight when the packet was sent. With random loss, or "
         "with a queue that many flows share, the RTT does not grow with the window. With an "
         "individual queue, the RTT is mainly the waiting time behind the flow's own packets.",
-        "The paper does not state the window and the buffer of the modem, so the rows have a range "
-        "of both, on which the claims of the paper are tested. The larger the buffer, the higher "
-        "the correlation, unless the window limits the flow.",
+        "The paper does not state the window and the buffer of the modem, so the rows contain a "
+        "range of windows and buffers. The claims of the paper are tested on these rows. The "
+        "larger the buffer, the higher the correlation, unless the window limits the flow.",
     ]
     return section
 

@@ -22,11 +22,11 @@ PAPER: Paper[SampleSizes, Runs] = Paper(
         window_chain,
     ),
     preface=lambda runs: [
-        f"The paper: {CITATION}. Published are the values of its Tables 2 and 3. Predictions and "
-        "errors are only plotted in the paper, without numbers, so these rows have no verdict. The "
-        "claims of the paper are tested on these rows. The models (b = 2) are compared with the "
-        "tables directly. The other sections repeat the paper's experiment with simulated traces, "
-        "on paths similar to the paper's.",
+        f"The paper is {CITATION}. Published values are those of its Tables 2 and 3. Predictions "
+        "and errors are only plotted in the paper, without numbers, so these rows have no verdict. "
+        "The claims of the paper are tested on these rows. The models (b = 2) are compared with "
+        "the tables directly. The other sections repeat the paper's experiment with simulated "
+        "traces, on paths similar to the paper's.",
         f"The page uses {len(runs)} simulations. Intervals are 95 %, over independent traces of "
         "the same paths.",
     ],

@@ -158,13 +158,13 @@ def _error_section(runs: Runs, folder: pathlib.Path) -> Section:
         "intervals of a trace, with p of the interval, RTT and T0 of the hour, and W_max. The rows "
         f"have the mean of this error over the {len(traces(2))} traces of Table 2. {skipped} of "
         f"{of} intervals are left out, because p is 0 or 1 and no model applies. A few traces with "
-        "p near 10 % contribute most of a mean, because their intervals have about ten packets and "
-        "depend on a timer. The paper prints no numbers. TD only is (20), as in the paper, and "
-        "does not use W_max.",
-        "The model assumes that the rest of a round is lost. With this kind of loss, its error is "
-        "larger than with independent loss, and it overestimates: Reno must retransmit many "
-        "packets, one per round trip or after a timeout, and the model has no recovery time. Reno "
-        "recovers from a single loss in one round trip.",
+        "p near 10 % dominate the mean, because their intervals have about ten packets and depend "
+        "on a timer. The paper prints no numbers. TD only is (20), as in the paper, and does not "
+        "use W_max.",
+        "The model assumes that the rest of a round is lost. With this kind of loss, the model "
+        "overestimates, and its error is larger than with independent loss: Reno must retransmit "
+        "many packets, one per round trip or after a timeout, and the model includes no recovery "
+        "time. From a single loss, Reno recovers in one round trip.",
     ]
     return section
 

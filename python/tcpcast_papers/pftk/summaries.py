@@ -126,17 +126,17 @@ def _prediction_section(runs: Runs, folder: Path, *, number: int) -> Section:
             section.rows.append(Row(label, "packets", printed, float(packets)))
     section.figures.append(_draw_ratios(number, rows, windows[FULL], folder))
     section.remarks = [
-        "Published are the packets sent; the paper prints no predictions. Only the full model "
-        "without a window limit has a verdict. Its tolerance is the sampling error of p, which is "
-        "estimated from a count of loss indications. If the model overestimates, a window limit "
-        "lowers its prediction, but the available text has no W_max, so the row cannot be settled. "
-        "If the model underestimates, no window limit raises its prediction. Three changes are "
-        "then tried: b = 1 (the paper assumes b = 2, which it calls typical), the printed share of "
-        "timeouts TO/(TD + TO) instead of Q(E[W]), and both. The row is explained if the "
-        "prediction after the change agrees.",
-        "The last column has the full model with the printed share of timeouts. Its average error "
-        f"is {100 * _share_error(number):.1f} %, and {100 * _share_error(number, 1):.1f} % with b "
-        f"= 1; with Q(E[W]), it is {100 * average_error(number, FULL, NO_WINDOW):.1f} %.",
+        "The published values are the packets sent; the paper prints no predictions. Only the full "
+        "model without a window limit has a verdict. Its tolerance is the sampling error of p, "
+        "which is estimated from a count of loss indications. If the model overestimates, a window "
+        "limit lowers its prediction, but the available text has no W_max, so the row cannot be "
+        "settled. If the model underestimates, no window limit raises its prediction. Three "
+        "changes are then tried: b = 1 (the paper assumes b = 2, which it calls typical), the "
+        "printed share of timeouts TO/(TD + TO) instead of Q(E[W]), and both. The row is explained "
+        "if the prediction after the change agrees.",
+        "The last column contains the full model with the printed share of timeouts. Its average "
+        f"error is {100 * _share_error(number):.1f} %, and {100 * _share_error(number, 1):.1f} % "
+        f"with b = 1; with Q(E[W]), it is {100 * average_error(number, FULL, NO_WINDOW):.1f} %.",
         *(
             [
                 "Another possible cause of too small predictions is that p varies between the 100 "
@@ -310,12 +310,12 @@ def _average_error_section(runs: Runs, _: Path) -> Section:
                     label, "%", _average_error_percent, number, model, window
                 )
     section.remarks = [
-        "The rows have the mean of |predicted - sent| / sent (section 3) over whole traces, with b "
-        "= 2. The paper plots these errors, without numbers, for intervals of 100 s and with the "
-        "W_max of each trace (Figures 19 and 20). Over whole traces and without W_max, the full "
-        f"model has an error of {100 * average_error(2, FULL, NO_WINDOW):.0f} % for the hours of "
-        f"Table 2, TD only {100 * average_error(2, TD_ONLY, NO_WINDOW):.0f} %. The result of the "
-        "comparison therefore depends on W_max and on the intervals.",
+        "The rows contain the mean of |predicted - sent| / sent (section 3) over whole traces, "
+        "with b = 2. The paper plots these errors, without numbers, for intervals of 100 s and "
+        "with the W_max of each trace (Figures 19 and 20). Over whole traces and without W_max, "
+        f"the full model has an error of {100 * average_error(2, FULL, NO_WINDOW):.0f} % for the "
+        f"hours of Table 2, TD only {100 * average_error(2, TD_ONLY, NO_WINDOW):.0f} %. The result "
+        "of the comparison therefore depends on W_max and on the intervals.",
         "W_max is fitted for each formula separately: the minimum in (32) needs smaller windows "
         "than the gradual limit in (31). TD only does not use W_max. Mathis is (20), limited by "
         "W_max. CUBIC did not exist in 1998; its response function shows the rate of a modern "

@@ -130,11 +130,11 @@ def _newreno_section(runs: Runs, folder: pathlib.Path) -> Section:
         f"minimum timeout of {T0_S:g} s. After a lost packet the rest of its round is also lost, "
         "as in the model. The rate includes retransmissions, as in the formulas. NewReno sends "
         f"{_range_text(shares, CLOSED_FORM)} of the closed form and "
-        f"{_range_text(shares, WINDOW_CHAIN)} of the chain, because it repairs one lost packet per "
-        f"round trip, and PFTK has no recovery time. It sends {_range_text(shares, WITH_RECOVERY)} "
-        "of the chain with recovery. The ratio is lowest with frequent losses: the first timeout "
-        "is then longer than T0, because the timer is still backed off. The ratios have no "
-        "verdict.",
+        f"{_range_text(shares, WINDOW_CHAIN)} of the chain, because it retransmits one lost packet "
+        "per round trip, and PFTK includes no recovery time. It sends "
+        f"{_range_text(shares, WITH_RECOVERY)} of the chain with recovery. The ratio is lowest "
+        "with frequent losses: the first timeout is then longer than T0, because the timer is "
+        "still backed off. The ratios have no verdict.",
     ]
     return section
 

@@ -21,12 +21,13 @@ if TYPE_CHECKING:
 def preface(runs: PublishedRuns) -> list[str]:
     """Return the paragraphs above the sections."""
     return [
-        "Measurements of real TCP that others published, compared with the packet engine under the "
-        "published conditions. No constant of the simulator is fitted to them.",
-        "A value agrees if measured and simulated value differ by at most the sum of its tolerance "
-        "and the half-widths of both 95 % intervals. The interval of a simulated value is over "
-        f"{runs.sample_sizes.seeds} runs with different seeds. A value that was measured in a few "
-        "runs without an interval is taken to vary from run to run as the simulated one does.",
+        "The page compares measurements of real TCP that others published with the packet engine "
+        "under the published conditions. No constant of the simulator is fitted to them.",
+        "A value agrees if the measured and the simulated value differ by at most the sum of its "
+        "tolerance and the half-widths of both 95 % intervals. The interval of a simulated value "
+        f"is computed from {runs.sample_sizes.seeds} runs with different seeds. If a value was "
+        "measured in a few runs without an interval, its scatter is assumed to be that of the "
+        "simulated value.",
     ]
 
 

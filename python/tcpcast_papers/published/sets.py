@@ -68,10 +68,11 @@ SINGLE_FLOWS = CellSet(
     _single_flows,
     (
         "Datta and Fund, Replication: When to Use and When Not to Use BBR, IMC 2023: goodput over "
-        "60 s from the start, 5 trials. Linux 4.15 and 5.15, iperf3 with buffers of 100 MB; netem "
-        "adds the RTT on the side of the acks; htb with bfifo of 100 or 10,000 kB of 1,024 B.",
-        "Offloads were on, so htb and bfifo treated up to 64 kB as one packet. Rows of 750 and "
-        "1,000 Mbit/s are left out, because the machines were the limit in some of them.",
+        "60 s from the start, in 5 trials. The hosts ran Linux 4.15 and 5.15, and iperf3 with "
+        "buffers of 100 MB. netem added the RTT to the acks; the bottleneck was htb with a bfifo "
+        "of 100 or 10,000 kB of 1,024 B.",
+        "Offloads were on, so htb and bfifo treated up to 64 kB as one packet. The page omits the "
+        "rows of 750 and 1,000 Mbit/s, because the machines limited the rate in some of them.",
     ),
 )
 
@@ -111,8 +112,9 @@ BBR_AND_ONE_CUBIC = CellSet(
     _bbr_and_one_cubic,
     (
         "Fund, re-bbr-shared-bottleneck (MIT licence), after Ware et al., IMC 2019: share over the "
-        "last 400 of 1,000 s, one trial. Linux 5.15, offloads off; netem 40 ms on the side of the "
-        "acks; htb with bfifo of n x 50 kB; flows start within one second.",
+        "last 400 of 1,000 s, in one trial. The hosts ran Linux 5.15 without offloads. netem "
+        "delayed the acks by 40 ms; the bottleneck was htb with a bfifo of n x 50 kB. The flows "
+        "start within one second.",
     ),
 )
 
@@ -156,8 +158,8 @@ FIFTY_FLOWS = CellSet(
     _fifty_flows,
     (
         "bbr-dominance-experiments (MIT licence), after Mishra et al., IMC 2022: n flows of BBR "
-        "and 50 - n of CUBIC over 120 s from the start, one trial. Linux 5.4, iperf3 -P; netem "
-        "RTT/2 in each direction; htb with bfifo.",
+        "and 50 - n of CUBIC over 120 s from the start, in one trial. The hosts ran Linux 5.4 and "
+        "iperf3 -P. netem added RTT/2 in each direction; the bottleneck was htb with a bfifo.",
     ),
 )
 
@@ -194,8 +196,8 @@ ROUTER_BUFFERS = CellSet(
     _router_buffers,
     (
         "Appenzeller, Keslassy, McKeown, Sizing Router Buffers, SIGCOMM 2004, Figure 15: n long "
-        "flows of the Reno and NewReno of 2004 with delayed acks at 155 Mbit/s; simulated with "
-        "rfc-sack, and with equal RTTs.",
+        "flows of the Reno and NewReno of 2004 with delayed acks at 155 Mbit/s. The flows are "
+        "simulated with rfc-sack and equal RTTs.",
     ),
 )
 
@@ -248,9 +250,10 @@ PAIRS = CellSet(
     "l4s_heist_s1_rtt_fairness.csv",
     _pairs,
     (
-        "heistp/l4s-tests, 2020, set S1: two flows at 50 Mbit/s, mean of 60 s late in 180 s, one "
-        "run. Kernel 5.4 of L4STeam, htb with the queue below it, delay by netem on ingress, "
-        "AccECN. Only the rows without Prague and DualPI2, with the queues pfifo and FQ-CoDel.",
+        "The source is heistp/l4s-tests, 2020, set S1: two flows at 50 Mbit/s, averaged over 60 s "
+        "near the end of 180 s, in one run. The hosts used kernel 5.4 of L4STeam with AccECN. The "
+        "queue was below htb, and netem added the delay on ingress. The page contains only the "
+        "rows with the queues pfifo and FQ-CoDel and without Prague.",
     ),
 )
 
@@ -325,8 +328,9 @@ CWND_SERIES = CellSet(
     _aqm_series,
     (
         "fatihsarpkaya/bottleneck-prediction, 2024: cwnd of one CUBIC flow beside CUBIC and Reno "
-        "flows of two more senders, sampled with ss for 18 s from the start. Offloads off, netem "
-        "RTT/2 in each direction, htb with bfifo of 2 BDP or PIE without ECN.",
+        "flows of two more senders, sampled with ss for 18 s from the start. Offloads were off, "
+        "and netem added RTT/2 in each direction. The bottleneck was htb with a bfifo of 2 BDP, or "
+        "with PIE without ECN.",
     ),
 )
 
@@ -384,10 +388,11 @@ NEST = CellSet(
     _nest,
     (
         "arunmm8335/bbrv1-vs-bbrv3-analysis, 2025: one BBRv3 flow of google/bbr in NeST "
-        "namespaces, 10 Mbit/s by htb and 10 ms between two routers, edges of 1 Gbit/s and 1 ms, "
-        "sampled with ss. The first 10 s are left out. The token bucket of htb and bursts of two "
-        "packets give each probe one packet more in a BDP of 20 than the rate, so that the flow "
-        "cruises 4 % above it until the next probe for the RTT.",
+        "namespaces, sampled with ss. htb limited the link between two routers to 10 Mbit/s, with "
+        "a delay of 10 ms; edge links had 1 Gbit/s and 1 ms. The first 10 s are left out. Because "
+        "of the token bucket of htb and bursts of two packets, each probe delivers one packet more "
+        "than the rate allows in a BDP of 20 packets. The flow therefore cruises 4 % above the "
+        "rate until the next probe for the RTT.",
     ),
 )
 
@@ -499,9 +504,10 @@ LOSSY_PATHS = CellSet(
     "lossy_paths_atc2025.csv",
     _lossy_paths,
     (
-        "Yuan, Rossman, Winstein, Internet Connection Splitting, ATC 2025: body of 12.5 MB over "
-        "the time from the request to its end, median of 20. Linux 5.15 and 6.4 of google/bbr; "
-        "netem delays and drops in both directions, above an adaptive RED. Offloads were on, so "
-        "netem dropped bursts as one packet.",
+        "Yuan, Rossman, Winstein, Internet Connection Splitting, ATC 2025: the size of the body, "
+        "12.5 MB, divided by the time from the request to the end of the body, as the median of "
+        "20. The hosts ran Linux 5.15, and 6.4 of google/bbr. netem delayed and dropped packets in "
+        "both directions, above an adaptive RED. Offloads were on, so netem dropped each burst as "
+        "one packet.",
     ),
 )

@@ -24,8 +24,8 @@ PAPER: Paper[SampleSizes, Runs] = Paper(
         values.SECTION,
     ),
     preface=lambda runs: [
-        f"The paper: {CITATION}. It prints two tables and a few values in its text, and plots the "
-        "rest.",
+        f"The paper is {CITATION}. It prints two tables and a few values in its text; its other "
+        "results are only plotted.",
         "The path has 100 Mbit/s and an RTT of 100 ms. Each packet of 500 bytes is lost with p = "
         "10 %; W_SS = M = 30 packets. k is the number of lost transmissions, including "
         "retransmissions.",

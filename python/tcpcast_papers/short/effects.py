@@ -219,7 +219,7 @@ SHARED_SECTION: SectionDefinition[Runs, SharedCase] = SectionDefinition(
         f"all users share a link of {SHARED_RATE_MBIT} Mbit/s with a buffer of 50 packets, and "
         "cause all losses themselves; files have 2 to 20 packets, OFF times a mean of 1 s. With "
         "120 users, who hardly fill the link, the proposal saves about 2 % of the time. With 200 "
-        "users it saves nothing: the ON time follows from the rate of the full link, and fewer "
+        "users, it saves nothing: the rate of the full link determines the ON time, and fewer "
         "timeouts only raise the loss."
     ],
     request=lambda runs: [runs.request(_shared_job(runs, case)) for case in SHARED_CASES],

@@ -137,8 +137,8 @@ def _peak_notes(runs: Runs, setting: Setting) -> list[str]:
         ]
     notes = [
         f"Up to the peak at {size_at_latency_peak_pkts(runs, setting, PACKETS):.0f} packets the "
-        "loss of any packet causes a timeout; for larger files, a growing share of losses is "
-        "repaired by fast recovery."
+        "loss of any packet causes a timeout; for larger files, fast recovery handles a growing "
+        "share of losses."
     ]
     if setting.transfer.acked_packets > 1:
         notes.append(

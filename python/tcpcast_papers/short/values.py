@@ -107,10 +107,10 @@ SECTION: SectionDefinition[Runs, Line] = SectionDefinition(
         "default, a timeout stays doubled until there is a new RTT sample (RFC 6298, section 5), "
         "which retransmissions do not give. If any ack of new data resets the timeout, as with "
         "timestamps, the values of up to 8 packets are reproduced. In files of 30 packets the "
-        "window can grow. Their values are between those with windows in whole packets and those "
-        "with fractional windows (RFC 5681, equations 3 and 4), which grow slightly more slowly. "
-        "With the default rules, the agreement for 30 packets is accidental: the effects of both "
-        "rules cancel.",
+        "window can grow. Their published values are between the values for windows in whole "
+        "packets and the values for fractional windows (RFC 5681, equations 3 and 4), which grow "
+        "slightly more slowly. With the default rules, the agreement for 30 packets is accidental: "
+        "the effects of both rules cancel.",
     ],
     request=lambda runs: [
         runs.request(_latency_job(runs, line, rules))

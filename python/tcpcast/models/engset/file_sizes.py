@@ -226,10 +226,11 @@ def _check_shares(share_at_least: ArrayLike, mean_size_pkts: float) -> Floats:
     shares = np.asarray(share_at_least, dtype=np.float64)
     if shares.ndim != 1 or not shares.size or shares[0] != 1 or not np.all(np.diff(shares) <= 0):
         raise DomainError("share_at_least must be one-dimensional, begin at 1, and not increase")
-    if not (shares[-1] >= 0 and mean_size_pkts >= shares.sum() * (1 - 1e-9)):
+    if not shares[-1] >= 0:
+        raise DomainError(f"share_at_least must be at least 0, not {float(shares[-1])}")
+    if not mean_size_pkts >= shares.sum() * (1 - 1e-9):
         raise DomainError(
-            "share_at_least must be at least 0, and mean_size_pkts at least its sum, not "
-            f"{mean_size_pkts!r}"
+            f"mean_size_pkts must be at least sum(share_at_least), not {mean_size_pkts!r}"
         )
     require_positive("mean_size_pkts", mean_size_pkts)
     return shares

@@ -252,7 +252,7 @@ def lone_queue(
     sizes = isolated.flights.sizes()
     if len(sizes) == 1 and isolated.flights.saturated:
         raise DomainError(
-            f"initial_window_pkts ({initial_window_pkts}) fills the slowest link, which holds "
+            f"initial_window_pkts ({initial_window_pkts}) fills the slowest link, whose BDP is "
             f"{path.slowest_beta:.3g} packets; use a smaller window (TCP-Engset, "
             "section 4.4)"
         )
