@@ -126,10 +126,10 @@ def register_control(name: str, control: type[CongestionControl]) -> str:
         )
     stack = modern_stacks.ModernStack(
         name,
-        f"class {control.__name__} of Python",
+        f"Python class {control.__name__}",
         window_reduction="that of the class",
         is_rate_based=True,
-        why_not_in_linux="it is a class of Python",
+        why_not_in_linux="it is a Python class",
         unvalidated_source="its author",
         external=_native.register_control(control),
     )
@@ -168,7 +168,7 @@ def load_control(path: Path) -> type[CongestionControl]:
         raise ControlError(f"{path}: there is no such file")
     spec = importlib.util.spec_from_file_location(f"tcpcast_control_{path.stem}", path)
     if spec is None or spec.loader is None:
-        raise ControlError(f"{path}: must be a file of Python, with the ending .py")
+        raise ControlError(f"{path}: must be a Python file (.py)")
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
     try:

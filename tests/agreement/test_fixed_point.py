@@ -262,7 +262,7 @@ def test_losses_at_per_flow_hops_agree() -> None:
     scenario = Scenario.from_dict(tables)
     exact = simulate(scenario, "packet")
     answer = simulate(with_options(scenario, step="15s"))
-    assert "loss at own hops" in answer.tables["convergence"]["what"]
+    assert "loss at per-source hops" in answer.tables["convergence"]["what"]
     result = reference_metrics(answer)
     assert result["other_loss_ratio"] == within(exact["other_loss_ratio"], 0.1)
     assert result["connection_rate_bps"] == within(exact["connection_rate_bps"], 0.05)

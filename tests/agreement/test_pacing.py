@@ -76,6 +76,4 @@ def test_largest_rate_counts_the_data(stack: str) -> None:
 
 def test_kernel_refuses_other_pacing() -> None:
     (answer,) = tcpcast.run(make_scenario("linux-cubic", "fq"), ["kernel"])
-    assert "tcp.pacing: the hosts of the kernel engine have neither fq" in str(
-        answer.not_applicable
-    )
+    assert "tcp.pacing: the hosts of the kernel engine use neither fq" in str(answer.not_applicable)

@@ -85,7 +85,7 @@ def test_too_small_keys_are_named_with_the_version(
     assert f": set {'net.ipv4.tcp_rmem' if rmem == 'always' else 'net.ipv4.tcp_wmem'}=" in message
     assert f"net.ipv4.tcp_wmem=4096 16384 {wmem}" in message
     assert ("net.ipv4.tcp_rmem" in message) == (rmem is not None)
-    assert ("before Linux 6.16, also net.ipv4.tcp_rmem" in message) == (rmem == "before")
+    assert ("before Linux 6.16, also set net.ipv4.tcp_rmem" in message) == (rmem == "before")
 
 
 def test_window_is_limited_to_one_gibibyte() -> None:

@@ -105,8 +105,8 @@ receiver_window | according to PFTK, loss is the limit
 receiver_window bottleneck_rate_bps=610000 loss_indication_ratio=0 | the link carries at most 610
     kbit/s
 receiver_window zero_windows=115 bottleneck_rate_bps=2.86e+08 | the receiver window (100 % of the
-    time): closed 115 times. The receiving | First make the receiving application read faster | !the
-    link carries
+    time): it was closed 115 times. The receiving |
+    First make the receiving application read faster | !the link carries
 receiver_window window_max_bytes=0 | !0 B
 congestion_window cause=policer cause_evident=1 loss_rate_variation=0.03
     goodput_bps=17e6 tap_side=sender queue_at_loss_s=0.002
@@ -114,7 +114,7 @@ congestion_window cause=policer cause_evident=1 loss_rate_variation=0.03
 congestion_window cause=policer cause_evident=1 loss_rate_variation=0.03
     goodput_bps=17e6 tap_side=sender queue_at_loss_s=0.0066
     | is short (6.60 ms), as with CoDel or CAKE |
-    only a faster link increases the rate, otherwise raise the rate of the policer
+    only a faster link increases the rate; if not, raise the rate of the policer
 receiver_window zero_windows=1 throughput_bps=7.9e+06 | !read faster
 receiver_window window_max_bytes=4000 | The RTT varies too much for a prediction.
 slow_start unique_bytes=70000 | 70 packets in total with an initial window of 10 | First raise the

@@ -199,7 +199,7 @@ def test_failures_that_the_table_omits_are_marked() -> None:
         "unanswered": 16_384,
     }
     assert capture.rest["unanswered"] == scanned
-    omitted = "16 failed connections counted, but missing from the table of failures"
+    omitted = "16 failed connections were counted but left out of the table of failures"
     assert any(text.startswith(omitted) for text in capture.warnings)
 
 

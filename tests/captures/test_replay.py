@@ -209,7 +209,7 @@ def test_short_transfer_is_replayed_as_isolated_transfer(tmp_path: Path) -> None
 def test_replay_rejects_capture_without_duration(tmp_path: Path) -> None:
     _, _, capture = captured(tmp_path, {"traffic.flows": 1, "run.duration": "1s"})
     capture.connections["duration_s"] = np.array([np.nan])
-    with pytest.raises(tcpcast.CaptureError, match="data have the same timestamp"):
+    with pytest.raises(tcpcast.CaptureError, match="data packets have the same timestamp"):
         make_replay_scenario(capture)
 
 

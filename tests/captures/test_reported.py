@@ -79,7 +79,7 @@ CASES = (
             ("receiver_window", 25.2, 6, 0),
         ),
         (
-            "closed once, for 25.2 s, with 6 window probes",
+            "closed once, for 25.2 s; the capture contains 6 window probes",
             "receiving application did not read",
             "kept its receive window closed for 25.2 s",
         ),

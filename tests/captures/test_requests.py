@@ -74,7 +74,7 @@ def test_retransmission_is_the_cause_if_losses_raise_the_median() -> None:
     (sentence,) = advice
     assert sentence.startswith(
         "Limited by retransmission of lost packets (60 % of the requests); without it, the mean "
-        "would be 35.0 ms instead of 173 ms. Find where packets are lost"
+        "would be 35.0 ms instead of 173 ms. Take a second capture at the other end"
     )
 
 

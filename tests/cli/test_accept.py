@@ -76,8 +76,8 @@ def test_errors_of_a_class_are_one_line(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["linux-cubik"], "neither a modern stack nor a file of Python"),
-        (["rfc-reno"], "neither a modern stack nor a file of Python"),
+        (["linux-cubik"], "neither a modern stack nor a Python file"),
+        (["rfc-reno"], "neither a modern stack nor a Python file"),
         (["nowhere.py"], "there is no such file"),
         (["linux-cubic", "--against", "tahoe"], "--against"),
     ],

@@ -335,7 +335,8 @@ OUTSIDE = [
 
 @pytest.mark.parametrize("path", OUTSIDE)
 def test_files_outside_the_folder_are_refused(session: Session, folder: Path, path: str) -> None:
-    expected = f"{path}: outside the folder {folder} of tcpcast mcp; name a file in this folder"
+    place = f"this file is outside the folder {folder} of tcpcast mcp"
+    expected = f"{path}: {place}; name a file in this folder"
     assert session.error("trace", capture=path) == expected
 
 
@@ -414,7 +415,7 @@ def test_without_a_folder_no_file_is_read_and_long_calls_end_with_what_is_finish
 ) -> None:
     with connected("--max-wall", "2s") as session:
         error = session.error("trace", capture=str(folder / CAPTURE.name))
-        assert error.endswith("no file may be read; start tcpcast mcp with --folder DIR")
+        assert error.endswith("this server may not read files; start tcpcast mcp with --folder DIR")
         failed, (*documents, message) = session.texts("run", **ENDLESS)
         assert "the time limit of 2 s was reached" in message
         # On a very busy machine, the limit can be reached before there is a result.

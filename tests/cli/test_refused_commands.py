@@ -69,7 +69,7 @@ plan users web-10mbit --share 95% --above 1mbit --engine engset | engset gives n
 plan users lossy-path --rate 1mbit | on-off
 plan buffer web-10mbit --loss much | --loss | 1%
 plan buffer web-10mbit --loss 0% | above 0 %
-plan buffer web-10mbit --verify | no option --verify; a plan is simulated
+plan buffer web-10mbit --verify | no option --verify; tcpcast simulates a plan
 plan users web-10mbit --rate 10gbit | 10 Gbit/s cannot be reached
 plan buffers | plan buffers | buffer
 plan buffer web-10mbit --set traffic.sauces=2 | traffic.sauces | sources
@@ -133,9 +133,9 @@ sweep one-path --engine pftk --vary network.rtt=1ms..2mbit | has ends of differe
 sweep one-path --engine pftk --vary network.bottleneck.rate=1mbps..9mbps | may mean bits or bytes
 sweep one-path --engine pftk --vary latin=x | sweep.latin:
 sweep one-path --vary network.rtt=10ms,20ms --vary network.rtt=10ms,30ms |
-    network.rtt is also given by another --vary; omit one
+    another --vary also sets network.rtt; omit one
 sweep one-path --vary network.rtt=10ms,20ms --set network.rtt=1s |
-    network.rtt is also given by --set; omit one
+    --set also sets network.rtt; omit one
 sweep one-path | no key varies
 sweep one-path --vary network.rtt=5ms,9ms --csv --out 'a folder' | tcpcast query 'a folder'
 sweep one-path --vary network.rtt=5ms,9ms --csv --json | --csv and --json are mutually exclusive
@@ -147,7 +147,7 @@ sweep lossy-path --plot o --vary run.seed=1,2 --vary network.rtt=1s,2s --vary tr
     one or two
 # report
 report one-path --out a.txt | must end in .html or .md
-report empty | no capture in this folder
+report empty | this folder contains no captures
 report one-path two | a report covers captures or one scenario, not both
 report c.pcap --seed 1 | --seed requires a scenario, but c.pcap is a capture
 # trace
@@ -165,7 +165,7 @@ trace c.pcap --connection 3 | there is no connection 3 with data; choose a numbe
 trace c.pcap --connection 192.0.2.77 | no data are sent from or to "192.0.2.77"
 trace - -
 trace
-trace empty | a folder, not a capture; to read all captures in it, use `tcpcast report`
+trace empty | this is a folder; use a capture, or read all captures in the folder
 trace c.pcap c.pcap --scenario a.toml | requires exactly one FILE
 trace c.pcap --scenario a.toml --connection 7 | no connection 7
 trace nowhere.pcap --scenario - | standard output

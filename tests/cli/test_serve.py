@@ -30,7 +30,7 @@ def test_serve_prints_start_url_and_ends_on_ctrl_c() -> None:
         out, err = process.communicate(timeout=120)
     assert process.returncode == 0
     assert out == b""
-    assert err.decode().splitlines() == ["tcpcast: serving the page; stop with Ctrl-C"]
+    assert err.decode().splitlines() == ["tcpcast: serving the page; press Ctrl-C to stop"]
 
 
 def test_browser_is_started_without_token_in_arguments(

@@ -89,7 +89,7 @@ def test_failed_rows_are_reported_and_exit_1(plain: str, capsys: Capture) -> Non
     rtts = ["--vary", "network.rtt=50ms,200ms"]
     assert main(["sweep", plain, *rates, *rtts, "--engine", "pftk"]) == 1
     out, err = capsys.readouterr()
-    assert "1 of 4 rows have the status failed; see column 'reason'" in err
+    assert "1 of 4 rows have the status failed; see the column 'reason'" in err
     assert "failed" in out
 
 

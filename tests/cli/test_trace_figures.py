@@ -405,5 +405,6 @@ def test_capture_without_data_prints_note_instead_of_figures(
         [capture], str(tmp_path / "none"), "png", None, force=False
     )
     assert (
-        capsys.readouterr().err == "tcpcast: no figure was written, because no direction has data\n"
+        capsys.readouterr().err == "tcpcast: no figure was written, because no direction "
+        "carries data\n"
     )

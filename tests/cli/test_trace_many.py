@@ -43,7 +43,7 @@ def test_port_scan_has_bounded_memory_and_summary() -> None:
     left = FLOWS // 2 - 65_536
     assert f"… and {left:,} directions with less data. In total, they carry {left:,}" in output
     assert f"{FLOWS * 3 // 2:,} directions without data: {FLOWS // 2:,} packets" in output
-    assert re.search(r"[\d,]+ connections evicted \([\d,]+ of them after one packet\)", output)
+    assert re.search(r"[\d,]+ connections were evicted \([\d,]+ of them after one packet\)", output)
     assert "raise --max-connections" in output
 
 
@@ -57,7 +57,7 @@ def test_port_scan_at_two_taps_has_bounded_memory(tmp_path: Path) -> None:
     )  # fmt: skip
     assert int(run.stderr.split()[-1]) < MAX_KIB
     output = " ".join(run.stdout.decode().split())
-    assert re.search(r"\d+ directions with few packets not compared, because there", output)
+    assert re.search(r"\d+ directions were not compared, because there", output)
 
 
 def test_directions_without_row_are_in_totals() -> None:
@@ -79,7 +79,7 @@ def test_evicted_connections_are_reported(tmp_path: Path, capsys: Printed) -> No
     out, err = capsys.readouterr()
     (capture,) = json.loads(out)["captures"]
     assert capture["rest"]["evicted"] == capture["rest"]["evicted_single"] == 900
-    assert "900 connections evicted (900 of them after one packet): more than 100" in err
+    assert "900 connections were evicted (900 of them after one packet): more than 100" in err
     assert "evicted connection count as a new connection" not in out + err
     assert main(["trace", "--max-connections", "0", str(file)]) == 2
 

@@ -158,7 +158,9 @@ def test_a_formula_that_is_far_off_is_no_difference_in_per_cent() -> None:
         assert verdict_on([simulated, near], scenario("bulk")).endswith(f"the formula pftk {text}.")
     far = Answer("mathis", metrics={RATE: Metric(1.2e8)})
     sentence = verdict_on([simulated, far], scenario("bulk"))
-    assert sentence.endswith("; no formula applies: the closest, mathis, is 120 times as large.")
+    assert sentence.endswith(
+        "; no formula applies: the value of the closest, mathis, is 120 times as large."
+    )
 
 
 def columns_of(metrics: list[Metric], name: str = RATE) -> dict[str, Any]:

@@ -187,7 +187,7 @@ BAD: list[tuple[str, dict[str, Any], str, str]] = [
     ("predict", {"rtt": "5" * 300}, "rtt", "at most 200"),
     ("predict", {"count": "x"}, "count", "valid integer"),
     ("predict", {"nothing": "1"}, "", "not a field"),
-    ("predict", {"across": "stack"}, "", "has no curve"),
+    ("predict", {"across": "stack"}, "", "cannot be the horizontal axis"),
     ("run", WEB | {"network.rtt": "0ms"}, "network.rtt", "above 0"),
     ("run", {"file": "web-10mbit", "traffic.sources": "-1"}, "traffic.sources", ""),
     ("run", {"file": "/etc/passwd"}, "file", "must be one of"),

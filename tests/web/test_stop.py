@@ -44,5 +44,5 @@ def test_ctrl_c_during_a_simulation_prints_no_traceback() -> None:
         finally:
             server.kill()
     assert last["error"]["message"] == "the server was stopped"
-    assert errors.splitlines() == ["tcpcast: serving the page; stop with Ctrl-C"]
+    assert errors.splitlines() == ["tcpcast: serving the page; press Ctrl-C to stop"]
     assert server.returncode == 0

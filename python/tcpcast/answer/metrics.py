@@ -27,7 +27,7 @@ PERCENTILE_TIMES: dict[str, tuple[str, tuple[str, ...]]] = {
         "(`traffic.writes`)",
         ("requests", "stream", "bulk"),
     ),
-    "page_time": ("the time of a page with all its objects", ("page",)),
+    "page_time": ("the load time of a page, including all its objects", ("page",)),
     "first_byte": (
         "the time from the start of a page to the first byte of its document",
         ("page",),
@@ -216,13 +216,13 @@ METRICS: dict[str, MetricDefinition] = {
     ),
     "queue_delay_p95_s": MetricDefinition(
         unit="s",
-        meaning="95th percentile of the wait before transmission at the bottleneck, within 0.8 %",
+        meaning="95th percentile of the queueing delay at the bottleneck, accurate to 0.8 %",
         headline_of=ANY_TRAFFIC,
         has_isolated_value=False,
     ),
     "queue_delay_p99_s": MetricDefinition(
         unit="s",
-        meaning="99th percentile of the wait before transmission at the bottleneck, within 0.8 %",
+        meaning="99th percentile of the queueing delay at the bottleneck, accurate to 0.8 %",
         headline_of=ANY_TRAFFIC,
         has_isolated_value=False,
     ),
@@ -287,7 +287,7 @@ METRICS: dict[str, MetricDefinition] = {
     ),
     "page_time_mean_s": MetricDefinition(
         unit="s",
-        meaning="mean time of a page with all its objects",
+        meaning="mean load time of a page, including all its objects",
         ratio_of=(("page_time_ns",), ("pages",)),
         class_columns="times",
         headline_of=("page",),
@@ -305,27 +305,27 @@ METRICS: dict[str, MetricDefinition] = {
     },
     "message_loss_ratio": MetricDefinition(
         unit="1",
-        meaning="lost messages and pings / sent ones, without those in transit",
+        meaning="messages and pings lost / messages and pings sent, excluding those in transit",
         class_columns="times",
         headline_of=("messages", "ping"),
     ),
     "startup_time_s": MetricDefinition(
         unit="s",
-        meaning="mean time from the start of a stream to the start of playing",
+        meaning="mean time from the start of a stream to the start of playback",
         ratio_of=(("startup_ns",), ("startups",)),
         class_columns="times",
         headline_of=("stream",),
     ),
     "stall_ratio": MetricDefinition(
         unit="1",
-        meaning="stalled time / (playing and stalled time) of streams",
+        meaning="stalled time / (playback time + stalled time) of streams",
         ratio_of=(("stalled_play_ns",), ("stalled_play_ns", "played_ns")),
         class_columns="times",
         headline_of=("stream",),
     ),
     "video_rate_bps": MetricDefinition(
         unit="bit/s",
-        meaning="mean rate of the segments of streams, by playing time",
+        meaning="mean bitrate of stream segments, weighted by playback time",
         ratio_of=(("video_bits",), ("video_ns",)),
         class_columns="times",
         can_be_constant=True,
@@ -333,7 +333,7 @@ METRICS: dict[str, MetricDefinition] = {
     ),
     "quality_switch_ratio": MetricDefinition(
         unit="1",
-        meaning="share of stream segments whose rate differs from that of the previous one",
+        meaning="share of stream segments with another bitrate than the previous segment",
         ratio_of=(("switched_video_ns",), ("video_ns",)),
         class_columns="times",
         can_be_constant=True,
@@ -446,8 +446,8 @@ METRICS: dict[str, MetricDefinition] = {
     ),
     "fair_share": MetricDefinition(
         unit="1",
-        meaning="goodput of a flow of the class / mean goodput of all bulk flows; overall, the "
-        "smallest of all classes",
+        meaning="goodput of a flow of the class / mean goodput of all bulk flows; the overall "
+        "value is the smallest of all classes",
         class_columns="sender",
         headline_of=("bulk",),
         is_index=True,
@@ -455,8 +455,8 @@ METRICS: dict[str, MetricDefinition] = {
     ),
     "convergence_time_s": MetricDefinition(
         unit="s",
-        meaning="mean time from the start of the last class of bulk flows until its flows get "
-        "80 % of their fair share, averaged over 100 round trips",
+        meaning="mean time from the start of the last class of bulk flows until its flows "
+        "reach 80 % of their fair share, averaged over 100 round trips",
         headline_of=("bulk",),
         is_one_per_replication=True,
         needs_all_flows=True,

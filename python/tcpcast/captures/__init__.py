@@ -36,7 +36,7 @@ from tcpcast.captures.tap_comparison import (
 )
 from tcpcast.captures.transfers import service_or_transfer
 from tcpcast.process.errors import CaptureError
-from tcpcast.quantity.readable_units import count_text
+from tcpcast.quantity.readable_units import count_text, past_clause
 from tcpcast.quantity.units import quote
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def trace(
     if log is not None:
         if after is not None:
             raise CaptureError(
-                f"a log of {log.program}; --second-capture works only with captures", file=file
+                f"this is a log of {log.program}, but --second-capture requires captures", file=file
             )
         return log
     try:
@@ -133,7 +133,10 @@ def trace(
         whose = file if after is None or not getattr(error, "after", False) else _file_name(after)
         reason = OS_ERROR_SUFFIX.sub("", str(error))
         if isinstance(error, IsADirectoryError):
-            reason = "a folder, not a capture; to read all captures in it, use `tcpcast report`"
+            reason = (
+                "this is a folder; use a capture, or read all captures in the folder with `tcpcast "
+                "report`"
+            )
         elif isinstance(error, ValueError):
             reason = _reason_by_suffix(whose) or reason
         raise CaptureError(reason, file=whose) from error
@@ -192,9 +195,9 @@ def _reason_by_suffix(file: str) -> str | None:
     if name.endswith(".har"):
         from tcpcast.scenario.loading import page_advice  # noqa: PLC0415 - for this error only
 
-        return f"a page, not a capture; {page_advice(file)}"
+        return f"this is this is a page, not a capture; {page_advice(file)}"
     if name.endswith((".flent", ".flent.gz")):
-        return f"a test of flent, not a capture; use tcpcast compare flent {file}"
+        return f"this is a flent test, not a capture; use tcpcast compare flent {file}"
     return None
 
 
@@ -223,75 +226,97 @@ def capture_warnings(connections: Table, found: dict[str, Any]) -> list[str]:
 
     def add(count: int, noun: str, fact: str) -> None:
         if count:
-            lines.append(f"{count_text(count, noun)} {fact}")
+            lines.append(past_clause(count, noun, fact))
 
     add(
         int(connections["capture_duplicates"].sum()),
         "frame",
-        "captured twice, but counted once",
+        "were captured twice; tcpcast counts each once",
     )
     add(
         int(connections["missing_bytes"].sum()),
         "byte",
-        "acknowledged but missing from the capture; retransmissions may also be missing",
+        "were acknowledged but not captured; retransmissions may also be missing",
     )
     add(
         int((connections["super_segments"] > 0).sum()),
         "direction",
-        "with frames larger than the MSS (segmentation offload); each such frame "
-        "counts as (bytes / MSS) packets",
+        "contained frames larger than the MSS (segmentation offload); tcpcast counts each such "
+        "frame as (bytes / MSS) packets",
     )
     unplaced = np.isnan(connections["handshake_rtt_s"]) & (connections["tap_side"] == "unknown")
     add(
         int(unplaced.sum()),
         "direction",
-        "with neither a captured handshake nor TCP timestamps; the measured RTT "
-        "covers the whole path only if the tap is at the sender",
+        "contained neither a handshake nor TCP timestamps; the measured RTT covers the whole "
+        "path only if the tap is at the sender",
     )
     add(
         int(connections["out_of_window"].sum()),
         "segment",
-        "with sequence numbers more than 1 GiB outside the window: damaged, or from another "
-        "connection between the same ports. Such segments are counted but not analysed",
+        "had sequence numbers more than 1 GiB outside the window. Such segments are damaged, or "
+        "belong to another connection between the same ports. tcpcast counts them, but does not "
+        "analyse them",
     )
     add(
         int(connections["untranslated_sacks"].sum()),
         "SACK block",
-        "with sequence numbers that were never sent: a firewall changes sequence numbers, but not "
-        "those in SACK blocks, so the sender cannot use SACK",
+        "contained sequence numbers that were never sent: a firewall changes the sequence "
+        "numbers of segments, but not those in SACK blocks, so the sender cannot use SACK",
     )
     error_s = connections["clock_error_s"]
     if np.isfinite(error_s).any():
         add(
             int(np.isfinite(error_s).sum()),
             "direction",
-            "with an unsteady clock: the delays between sender and capture have a mean error of "
-            f"up to {format_time(float(np.nanmax(error_s)))}, so tcpcast uses echoed "
-            "timestamps instead. The host of the capture or the sender may have been paused",
+            "were captured with an unsteady clock: the delays between sender and tap have a "
+            f"mean error of up to {format_time(float(np.nanmax(error_s)))}, so tcpcast uses "
+            "echoed timestamps instead. The capturing host or the sender may have been paused",
         )
     add(
         int(connections["rtt_withheld"].sum()),
         "direction",
-        "without RTT: the capture lacks pure acks, and acks that the receiver sends "
-        "with data are too late to measure the RTT",
+        "yielded no RTT: the capture contains no pure acks, and acks that carry data are too "
+        "late to measure the RTT",
     )
     add(
         int(connections["rtt_too_short"].sum()),
         "direction",
-        "with round-trip times below 10 µs: such times arise within a host or from inexact "
+        "showed round-trip times below 10 µs. Such times arise within a host or from inexact "
         "timestamps. tcpcast reports them, and values derived from them, as unknown (null)",
     )
     lines += _eviction_warnings(found["rest"], found["max_connections"])
-    add(found["without_trail"], "direction", "without a time-sequence plot: too many points")
-    add(found["omitted_events"], "event", "(retransmissions, losses) counted, but too many to list")
-    add(found["omitted_rounds"], "round", "missing from the table of rounds: too many to list")
+    add(
+        found["without_trail"],
+        "direction",
+        "were left without a time-sequence plot, because there are too many points",
+    )
+    add(
+        found["omitted_events"],
+        "event",
+        "were counted (retransmissions and losses) but not listed, because there are too many",
+    )
+    add(
+        found["omitted_rounds"],
+        "round",
+        "were left out of the table of rounds, because there are too many",
+    )
     add(
         found["omitted_failures"],
         "failed connection",
-        "counted, but missing from the table of failures: too many of one kind",
+        "were counted but left out of the table of failures, because there are too many of one "
+        "kind",
     )
-    add(found["omitted_interruptions"], "interruption", "missing from the table: too many to list")
-    add(found["omitted_requests"], "request", "ignored, because the capture has too many requests")
+    add(
+        found["omitted_interruptions"],
+        "interruption",
+        "were left out of the table of interruptions, because there are too many",
+    )
+    add(
+        found["omitted_requests"],
+        "request",
+        "were ignored, because the capture contains too many requests",
+    )
     return lines
 
 
@@ -304,7 +329,7 @@ def _eviction_warnings(rest: dict[str, int], max_connections: int) -> list[str]:
         later = later if evicted > single else ""  # a scan rarely sends a second packet
         after_one_packet = f" ({single:,} of them after one packet)" if single else ""
         lines.append(
-            f"{count_text(evicted, 'connection')} evicted{after_one_packet}: "
+            f"{past_clause(evicted, 'connection', 'were evicted')}{after_one_packet}: "
             f"more than {max_connections:,} connections were active at the same time{later}; raise "
             "--max-connections"
         )
@@ -316,9 +341,9 @@ def _eviction_warnings(rest: dict[str, int], max_connections: int) -> list[str]:
         )
     if rest["uncaptured"]:
         lines.append(
-            f"{count_text(rest['uncaptured'], 'direction')} with "
-            f"acknowledgements but no data: {rest['uncaptured_bytes']:,} bytes were acknowledged. "
-            "Losses, round-trip times and limits are unknown; capture both directions"
+            f"{count_text(rest['uncaptured'], 'direction')} contained acknowledgements but no "
+            f"data: {rest['uncaptured_bytes']:,} bytes were acknowledged. Losses, round-trip "
+            "times and limits are unknown; capture both directions"
         )
     return lines
 

@@ -57,9 +57,9 @@ def return_path_remarks(table: Table) -> list[str]:
     )
     lost = many & (missing + seen <= table["data_packets"])
     return [
-        f" According to IP identifications, {count:,.0f} acks were lost before the tap, and "
-        f"{arrived:,} arrived. The return path drops or filters acks, so the window grows more "
-        "slowly and in bursts. Check the queue of the return path."
+        f" Gaps in the IP IDs show that {count:,.0f} acks were lost before the tap; {arrived:,} "
+        "acks arrived. The return path drops or filters acks, so the window grows more slowly "
+        "and in bursts. Check the queue of the return path."
         if thin
         else ""
         for thin, count, arrived in zip(lost, missing, seen, strict=True)
@@ -79,7 +79,7 @@ def remedies_for_no_response(gains: GainPredictor) -> list[Remedy]:
             unscaled = math.isnan(table["w_max_pkts"][at])
             found += f", {shrunk_window_clause(largest, last, unscaled=unscaled)}"
             action = "check the receiver, which did not read its data in time"
-            rest = "A larger window would also fill up."
+            rest = "A larger receive buffer would also fill up."
         ends.append(Remedy(found, f". First {action}. {rest}", f"first {action}"))
     return ends
 
@@ -106,8 +106,8 @@ def remedies_for_pacing(gains: GainPredictor) -> list[Remedy]:
     raised = "raise the pacing rate"
     return [
         Remedy(
-            f": data are sent at {format_rate(now)}, with even gaps (variation "
-            f"{format_percent(table['pacing_variation'][at])}) and without waiting for acks",
+            f": data are sent at {format_rate(now)}, evenly spaced (the gaps vary by "
+            f"{format_percent(table['pacing_variation'][at])}), and without waiting for acks",
             f". The network is not the limit. First {raised} (SO_MAX_PACING_RATE of the socket, or "
             "maxrate of the fq queue).",
             f"{raised}, because the network is not the limit",
@@ -167,17 +167,16 @@ def remedies_for_policer(gains: GainPredictor) -> list[Remedy]:
         if queue >= CODEL_DELAY_S:
             managed = ", as with CoDel or CAKE"
             action = (
-                "find out whether the link uses CoDel or CAKE; then only a faster link increases "
-                f"the rate, otherwise {action}"
+                "find out whether the link uses CoDel or CAKE; if it does, only a faster link "
+                f"increases the rate; if not, {action}"
             )
         ends.append(
             Remedy(
-                f": losses occur whenever the rate exceeds about {format_rate(now)} (this rate "
-                "varies "
-                f"by {format_percent(table['loss_rate_variation'][at])} between losses), and the "
-                f"queueing delay just before a loss is short ({format_time(queue)}){managed}",
-                f". Fewer losses at other hops do not increase the rate. First {action}. A shaper "
-                "delays packets instead of dropping them.",
+                f": losses occur whenever the rate exceeds about {format_rate(now)} (this "
+                f"threshold varies by {format_percent(table['loss_rate_variation'][at])}), and "
+                f"the queueing delay just before a loss is short ({format_time(queue)}){managed}",
+                f". Reducing losses at other hops does not increase the rate. First {action}. A "
+                "shaper delays packets instead of dropping them.",
                 action,
             )
         )
@@ -200,10 +199,10 @@ def remedies_for_link(gains: GainPredictor) -> list[Remedy]:
         rest = f". {FASTER_LINK.capitalize()}."
         if math.isfinite(queue) and queue > 0:
             rest = (
-                ": according to timestamps, the queue of the link delayed packets by "
+                ": TCP timestamps show that the link's queue delayed packets by "
                 f"{format_time(queue)} on average"
                 if away
-                else ": losses occurred with a full queue, which delayed packets by "
+                else ": losses occurred when the queue was full and delayed packets by "
                 f"{format_time(queue)}"
             ) + rest
         least = float(gains.rtt_min_s[at])

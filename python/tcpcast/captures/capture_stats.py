@@ -390,8 +390,9 @@ def make_capture_stats(capture: CaptureTables) -> CaptureStats:
         found = replace(found, link_bps=found.rate_bps, is_link_rate_from_cause=True)
     if not found.rtt_s > 0 or not found.duration_s > 0 or not found.rate_bps > 0:
         raise CaptureError(
-            f"{capture.file}: no scenario can be derived, because the direction has no measured "
-            "RTT, or all its data have the same timestamp; select a connection with more data"
+            f"{capture.file}: no scenario can be derived, because the RTT of this direction was "
+            "not measured, or all its data packets have the same timestamp; select a connection "
+            "with more data"
         )
     least = found.packet_weighted_mean("rtt_min_s")
     least = least if least > 0 else found.rtt_s

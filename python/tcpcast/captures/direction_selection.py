@@ -50,7 +50,7 @@ def select_directions(capture: CaptureTables, connection: int | str | None = Non
     table = capture.connections
     if not table["unique_bytes"].size:
         raise CaptureError(
-            f"{capture.file}: no connection in this capture has data; use another capture"
+            f"{capture.file}: no connection in this capture carries data; use another capture"
         )
     size = table["unique_bytes"]
     if connection is None:
@@ -66,7 +66,7 @@ def select_directions(capture: CaptureTables, connection: int | str | None = Non
         numbers = np.unique(table["connection"])
         raise CaptureError(
             f"{capture.file}: there is no connection {connection} with data; choose a number from "
-            f'{numbers[0]} to {numbers[-1]}, from column "connection" of the output of --csv'
+            f'{numbers[0]} to {numbers[-1]}; --csv prints these numbers in the column "connection"'
         )
     return rows[[np.argmax(size[rows])]]
 

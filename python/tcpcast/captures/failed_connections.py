@@ -106,7 +106,9 @@ def failure_summary(counts: Mapping[str, int], connections: int) -> str:
     texts = [f"{sum(failures.values()):,} {of_all} failed: {', '.join(kinds)}"] if kinds else []
     if harmless:
         more = "more" if texts else of_all
-        texts.append(f"{harmless:,} {more} closed by a harmless RST")
+        texts.append(
+            f"{harmless:,} {more} {'was' if harmless == 1 else 'were'} closed by a harmless RST"
+        )
     if counts.get("old_connection", 0):
         more = "more" if texts else of_all
         texts.append(
@@ -141,7 +143,9 @@ def failure_sentences(table: Table, max_sentences: int = MAX_SENTENCES) -> list[
     lines = [_failure_line(select_rows(table, rows)) for rows in groups[:max_sentences]]
     if len(groups) > max_sentences:
         left = len(groups) - max_sentences
-        lines.append(f"{count_text(left, 'more kind')} of failure; to list all, add --table failed")
+        lines.append(
+            f"{count_text(left, 'more kind')} of failure occurred; to list all, add --table failed"
+        )
     return lines
 
 
@@ -175,7 +179,7 @@ def _unanswered(row: Row, table: Table) -> Failure:
     sent = count_text(tries, "SYN") + (f" in {format_time(waited)}" if waited > 0 else "")
     if row["stage"] == "old_connection":
         return Failure(
-            f"{sent} got only acks of an old connection between the same ports (TIME_WAIT, or "
+            f"{sent} received only acks of an old connection between the same ports (TIME_WAIT, or "
             "half-open)",
             "Each port must wait until that connection has ended",
             "check that the client's RSTs reach the server, and use other source ports",
@@ -193,7 +197,7 @@ def _refused(row: Row, _: Table) -> Failure:
         f"{format_time(float(row['waited_s']))}",
         "No process listens on the port, the accept queue overflowed, or a firewall rejects the "
         "connection",
-        "check the firewall, and that a process listens on the port",
+        "check the firewall, and whether a process listens on the port",
     )
 
 

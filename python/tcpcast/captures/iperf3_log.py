@@ -32,9 +32,10 @@ links have 0.03 to 0.12."""
 MAX_NAME_LENGTH = 255
 DEFAULT_SEGMENT_BYTES = 1448
 REMARK = (
-    "p is the ratio of retransmissions, because iperf3 reports no loss indications; it exceeds the "
-    "ratio of loss indications if several packets of a window are lost. tcpcast infers the limit "
-    "from rate, RTT and windows; ss -tin on the sender also shows how long each limit applied"
+    "p is the ratio of retransmissions, because iperf3 reports no loss indications; p exceeds "
+    "the ratio of loss indications if several packets of a window are lost. tcpcast infers the "
+    "limit from rate, RTT and windows; ss -tin on the sender also shows how long each limit "
+    "applied"
 )
 
 
@@ -58,7 +59,9 @@ def read_iperf3(content: str, file: str) -> tuple[list[LoggedFlow], list[str]]:
     for document in _documents(content, file):
         flows += _Test(document, file).flows(warnings)
         if len(flows) > MAX_FLOWS:
-            raise CaptureError(f"more than {MAX_FLOWS:,} streams; split the log", file=file)
+            raise CaptureError(
+                f"the log contains more than {MAX_FLOWS:,} streams; split it", file=file
+            )
     return flows, list(dict.fromkeys([*warnings, REMARK]))
 
 
@@ -71,8 +74,8 @@ def _documents(content: str, file: str) -> Iterator[Any]:
             document, at = decoder.raw_decode(content, at)
         except json.JSONDecodeError as error:
             raise CaptureError(
-                f"not valid JSON: {error.msg} in line {error.lineno}; is the output of iperf3 -J "
-                "complete?",
+                f"this is not valid JSON: {error.msg} in line {error.lineno}; check that the "
+                "output of iperf3 -J is complete",
                 file=file,
             ) from None
         except (RecursionError, ValueError):
@@ -91,7 +94,9 @@ def _documents(content: str, file: str) -> Iterator[Any]:
         elif isinstance(document, dict) and "start" in document:
             yield document
         else:
-            raise CaptureError("JSON, but not from iperf3 -J: the key start is missing", file=file)
+            raise CaptureError(
+                "this is JSON, but not from iperf3 -J: the key start is missing", file=file
+            )
         while at < len(content) and content[at].isspace():
             at += 1
     yield from streamed

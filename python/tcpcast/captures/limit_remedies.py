@@ -160,7 +160,7 @@ def _slow_reader_advice(table: Table, at: int) -> Remedy:
     closed, duration = int(table["zero_windows"][at]), float(table["window_closed_s"][at])
     found = ""
     if closed:
-        found = ": closed once" if closed == 1 else f": closed {closed:,} times"
+        found = ": it was closed once" if closed == 1 else f": it was closed {closed:,} times"
         if duration > 0:
             found += f", for {format_time(duration)}{' in total' if closed > 1 else ''}"
         seen = [
@@ -171,7 +171,7 @@ def _slow_reader_advice(table: Table, at: int) -> Remedy:
             )
             if count
         ]
-        found += f", with {' and '.join(seen)}" if seen else ""
+        found += f"; the capture contains {' and '.join(seen)}" if seen else ""
     action = "make the receiving application read faster"
     why = (
         "The receiving application did not read its data in time"
@@ -374,7 +374,7 @@ def _inapplicable_model_texts(
     why = (
         "the capture contains too few losses"
         if few
-        else ("losses hardly reduce the window of this sender (perhaps BBR)")
+        else ("losses hardly reduce the window of this sender, which may use BBR")
     )
     action = f"no model applies, because {why}"
     end = f". The measured rate is {format_times(factor)} the rate predicted by {model}."

@@ -78,7 +78,7 @@ def read_log(
         except (OSError, ValueError):
             return None  # the reader of captures reports the error
     if len(content) > MAX_LOG_BYTES:
-        raise CaptureError(f"a log of more than {MAX_LOG_BYTES >> 20} MiB; split it", file=file)
+        raise CaptureError(f"the log is larger than {MAX_LOG_BYTES >> 20} MiB; split it", file=file)
     text = content.removeprefix(_ENCODING_MARK).decode("utf-8", "replace").strip()
     flows, warnings = _READERS[program](text, file)
     return capture_of_flows(file, program, flows, warnings, read)

@@ -324,7 +324,7 @@ def _buffer_entry(stats: CaptureStats, at: str) -> Entry:
     why = "99th percentile of the RTT minus minimum RTT, times the rate"
     if stats.is_tap_behind_queue:
         full = stats.full_queue_before_tap_s
-        why = "full queue, estimated from its mean delay by timestamps"
+        why = "full queue, estimated from the mean queueing delay that timestamps show"
     if math.isnan(full):
         return Entry(at, "buffer", "1bdp", "unknown, because the capture is from behind the queue")
     link = stats.link_bps if stats.link_bps > 0 else stats.rate_bps
@@ -524,11 +524,14 @@ def _window_entry(stats: CaptureStats) -> Entry:
     if not most >= 1:
         why = "unknown"
         return Entry("tcp", "receiver_window", "unlimited", why)
-    why = "largest announced window in packets"
+    why = "largest advertised window in packets"
     if stats.limit == "send_buffer":
-        why = "largest flight in packets; the send buffer has the effect of a receiver window"
+        why = "largest number of packets in flight; the send buffer acts like a receiver window"
     elif not stats.packet_weighted_mean("w_max_pkts") >= 1:
-        why = "the announced window is unknown; this is the nearly constant data in flight"
+        why = (
+            "the advertised window is unknown; this is the amount of data in flight, which is "
+            "nearly constant"
+        )
     return Entry("tcp", "receiver_window", int(most), why)
 
 

@@ -98,7 +98,9 @@ def identify_sender(table: Table) -> Sender:
     if sack or control in (CUBIC, BBR):
         if control != UNKNOWN:
             return Sender(
-                _STACK_OF_CONTROL[control], f"like {control}: {_CONTROL_EVIDENCE[control]}", stamped
+                _STACK_OF_CONTROL[control],
+                f"behaves like {control}: {_CONTROL_EVIDENCE[control]}",
+                stamped,
             )
         return Sender(
             "linux-cubic",

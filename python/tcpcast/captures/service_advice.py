@@ -45,8 +45,8 @@ COMPONENT_PHRASES = {
 """Phrases for the components of a latency in sentences."""
 
 ACTION_OF_CAUSE = {
-    service.RETRANSMISSION: "find where packets are lost, with a second capture at the other end "
-    "(--second-capture)",
+    service.RETRANSMISSION: "take a second capture at the other end to find out where packets "
+    "are lost (--second-capture)",
     service.HELD: "set TCP_NODELAY at the sender, or write each message with one call",
     service.SERVER: "reduce the server's response time; its log shows which requests are slow",
     service.NETWORK: "use fewer or shorter round trips: move the server closer to its clients, or "
@@ -55,7 +55,7 @@ ACTION_OF_CAUSE = {
     service.INTERRUPTION: "find out what interrupted the path or the server at this time",
     service.NO_RESPONSE: "check the server's log for these requests",
     service.CLIENT: "find out what the client waits for",
-    service.CHAT: "judge the delivery of messages by the round trip and by retransmissions",
+    service.CHAT: "judge the delivery of messages by the RTT and by retransmissions",
     service.UNKNOWN: "begin the capture before the connections start",
 }
 """Clauses that state what to change first, by cause."""
@@ -82,7 +82,7 @@ MIN_SLOWEST_TO_MEAN_RATIO = 1.5
 
 TAP_LIMITATIONS = {
     "client": "The tap is at the clients. The server's time includes queueing delays on the path. "
-    "A packet lost before the tap is visible only as a gap or by a later ack.",
+    "A packet lost before the tap is visible only as a gap, or from a later ack.",
     "server": "The tap is at the server. The server's time is exact. Requests lost on the path are "
     "visible only when they are retransmitted.",
     "middle": "The tap is between the ends. The server's time includes queueing delays between the "

@@ -31,7 +31,7 @@ MAX_USED_WINDOW_SHARE = 0.8
 """Maximum ratio of the packets in flight to the congestion window for room in it."""
 DEFAULT_SEGMENT_BYTES = 1448
 REMARK = (
-    "p is the ratio of retransmissions, because ss reports no loss indications; it exceeds the "
+    "p is the ratio of retransmissions, because ss reports no loss indications; p exceeds the "
     "ratio of loss indications if several packets of a window are lost"
 )
 NO_TIME = (
@@ -104,7 +104,9 @@ def read_ss(text: str, file: str) -> tuple[list[LoggedFlow], list[str]]:
                 history.clear()  # another connection with the same ports
             history.append((at, socket))
             if len(histories) > MAX_FLOWS:
-                raise CaptureError(f"more than {MAX_FLOWS:,} connections; split the log", file=file)
+                raise CaptureError(
+                    f"the log contains more than {MAX_FLOWS:,} connections; split it", file=file
+                )
     warnings: list[str] = []
     flows = [
         flow
@@ -141,7 +143,9 @@ def _snapshots(text: str, file: str) -> list[_Snapshot]:
         if ends in snapshots[-1].sockets:  # without a header, the list begins again
             snapshots.append(_Snapshot())
         if len(snapshots) > MAX_SNAPSHOTS:
-            raise CaptureError(f"more than {MAX_SNAPSHOTS:,} snapshots; split the log", file=file)
+            raise CaptureError(
+                f"the log contains more than {MAX_SNAPSHOTS:,} snapshots; split it", file=file
+            )
         snapshots[-1].sockets[ends] = _values_of_line(words, f"{file}:{number}")
         ends = None
     return [snapshot for snapshot in snapshots if snapshot.sockets]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.quantity.readable_units import count_text
+from tcpcast.quantity.readable_units import past_clause
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -109,14 +109,14 @@ def comparison_warnings(native: Mapping[str, Any]) -> list[str]:
 
     def add(count: int, noun: str, fact: str) -> None:
         if count:
-            lines.append(f"{count_text(count, noun)} {fact}")
+            lines.append(past_clause(count, noun, fact))
 
     if not raw["seen_at_both"].any():
         add(
             count,
             "direction",
-            "without a packet at the second tap; check that both captures are from the same time, "
-            "and that no NAT is between the taps",
+            "were not seen at the second tap; check that both captures are from the same time, "
+            "and that there is no NAT between the taps",
         )
         return lines
     if not raw["transit_max_s"][raw["seen_at_both"] > 0].any():
@@ -128,31 +128,36 @@ def comparison_warnings(native: Mapping[str, Any]) -> list[str]:
     add(
         int(unseen.sum()),
         "direction",
-        "missing at the second tap; such packets do not count as lost",
+        "were not seen at the second tap; packets of such directions do not count as lost",
     )
-    add(native["only_after"], "direction", "captured only at the second tap and ignored")
+    add(
+        native["only_after"],
+        "direction",
+        "were captured only at the second tap; tcpcast ignores such directions",
+    )
     add(
         int(raw["seen_apart"].sum()),
         "packet",
-        "captured at one tap before the other capture began, and ignored",
+        "were captured at one tap before the other capture began; tcpcast ignores such packets",
     )
     add(
         int((np.isnan(second_tap_columns(native)["lost_between"]) & ~unseen).sum()),
         "direction",
-        f"with unknown loss between the taps: less than {100 * MIN_COMMON_SHARE:.0f} % of the "
-        "packets behind the taps appear at the first one. A device changes the packets, or the "
-        "first capture is incomplete",
+        "were left with unknown loss between the taps, because the tap closer to the sender "
+        f"captured less than {100 * MIN_COMMON_SHARE:.0f} % of the packets at the other tap. A "
+        "device changes the packets, or the capture closer to the sender is incomplete",
     )
     add(
         native["forgotten"],
         "packet",
-        "seen at the first tap, but not found among the next 500,000 packets at the second tap; "
-        "they count as lost, even if they arrived later",
+        "were not among the next 500,000 packets at the second tap; such packets count as lost, "
+        "even if they arrived later",
     )
     add(
         native["dropped"],
         "direction",
-        "with few packets not compared, because there are more than 131,072 directions",
+        "were not compared, because there are more than 131,072 directions; tcpcast compares "
+        "those with the most packets",
     )
     return [*lines, *_clock_warnings(native["clock_least_s"], native["clock_most_s"])]
 

@@ -163,7 +163,9 @@ def _unknown_option_message(arguments: Sequence[str], usage: typer.TyperExceptio
         return None
     flags = {flag for parameter in context.command.params for flag in parameter.opts}
     if context.command_path.startswith("tcpcast plan") and typed == "--verify":
-        return f"there is no option {typed}; a plan is simulated, unless --engine names a formula"
+        return (
+            f"there is no option {typed}; tcpcast simulates a plan, unless --engine names a formula"
+        )
     instead = _FORMER_OPTIONS.get(typed, "")
     if instead.partition(" ")[0] in flags:
         return f"there is no option {typed}; use {instead}"

@@ -96,7 +96,7 @@ def load_stack(text: str) -> str:
         return name
     if not is_modern(text):
         raise TcpcastError(
-            f"{units.quote(text)} is neither a modern stack nor a file of Python; use linux-bbr or "
+            f"{units.quote(text)} is neither a modern stack nor a Python file; use linux-bbr or "
             "FILE.py, for example"
         )
     return text

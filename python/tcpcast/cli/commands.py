@@ -78,8 +78,8 @@ _ANSWER_OUTPUTS = (
     FIGURE_FORMAT,
     replace(
         OUT,
-        help="Write a report (.html or .md), or the flows of probes.flows as qlog (.qlog); "
-        "repeatable.",
+        help="Write a report (.html or .md), or the flows listed in probes.flows as qlog "
+        "(.qlog); repeatable.",
     ),
     Option("print_scenario", "", "Print the scenario with all defaults and exit."),
     THREADS,
@@ -180,11 +180,11 @@ COMPARE = Command(
             "Scenario B, changes from A to B such as 'tcp.initial_window=32 tcp.pacing=fq', or the "
             "file, which may be compressed.",
         ),
-        Option("metric", "METRIC", "Metric of the verdict on two scenarios."),
+        Option("metric", "METRIC", "Metric by which the verdict compares two scenarios."),
         Option(
             "replications",
             "N",
-            "Pairs of runs of two scenarios; default: 20, or run.replications of A.",
+            "Number of pairs of runs; default: 20, or run.replications of A.",
             type=int,
             minimum=3,
         ),
@@ -301,7 +301,7 @@ CAPTURES = Argument(
     "files",
     "FILE",
     "pcap or pcapng captures, or output of iperf3 -J or ss -tin; - is standard input, and "
-    "sample a packaged capture.",
+    "sample is a packaged capture.",
     type=list[str],
 )
 TRACE = Command(
@@ -369,8 +369,8 @@ TRACE = Command(
         Option(
             "max_connections",
             "N",
-            "Maximum number of connections in memory; tcpcast evicts idle ones above it; "
-            "default: 65536.",
+            "Maximum number of connections in memory; above it, tcpcast evicts idle "
+            "connections; default: 65536.",
             type=int,
             minimum=1,
         ),
@@ -408,7 +408,7 @@ REPORT = Command(
 SERVE = Command(
     "serve",
     "Serve a local page with models, simulation and captures.",
-    "Prints its address at the start. Ctrl-C ends it.",
+    "Prints the address of the page at the start. Press Ctrl-C to stop the server.",
     "tcpcast serve",
     (
         Option("port", "N", "Port on 127.0.0.1; 0 selects a free one.", type=int, default=0),
@@ -574,7 +574,11 @@ ACCEPT = Command(
     "tcpcast accept my_control.py --against linux-bbr",
     (
         CONTEXT_OPTION,
-        Argument("stack", "STACK|FILE.py", "Modern stack, or file with a CongestionControl."),
+        Argument(
+            "stack",
+            "STACK|FILE.py",
+            "Modern stack, or Python file with a subclass of CongestionControl.",
+        ),
         Option("against", "STACK", "Stack of the other flows.", default="linux-cubic"),
         Option("seed", "N", "Seed of all simulations.", type=int, default=1),
     ),

@@ -313,7 +313,7 @@ def link_lines(outcome: LinkOutcome) -> list[str]:
 
 def _direction_lines(name: str, counts: DirectionCounts, seconds: float) -> list[str]:
     if counts.entered == 0:
-        return [f"{name}: no packet"]
+        return [f"{name}: no packets"]
     rate = counts.program_bytes * 8 / seconds
     lost = {
         "at random": counts.random_drops,
@@ -518,7 +518,7 @@ def _check_scenario_is_one_link(scenario: Scenario) -> None:
     if isinstance(scenario.bottleneck.loss_rule, RestOfRound):
         errors.append(
             "network.bottleneck.loss: an emulated link supports only independent loss, because it "
-            'cannot detect the rounds of TCP; use "1%", for example'
+            'does not know the round trips of TCP; use "1%", for example'
         )
     if network.packet_bytes > MAX_PACKET_BYTES:
         errors.append(

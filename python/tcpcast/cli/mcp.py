@@ -63,7 +63,10 @@ def mcp(*, folder: str | None, max_wall: str) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _exit_process)
     if sys.stdin is not None and sys.stdin.isatty():
-        print_message("a client starts this server; stop with Ctrl-C")
+        print_message(
+            "this server reads requests from standard input; an MCP client normally "
+            "starts it. Press Ctrl-C to stop"
+        )
     try:
         asyncio.run(_serve_tool_calls(ToolCalls(folder and os.path.realpath(folder), limit_s)))
     except* BrokenPipeError:  # the client has ended

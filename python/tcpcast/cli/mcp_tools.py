@@ -28,7 +28,7 @@ MAX_ROWS = 20
 QUESTION, SCENARIO = "question", "scenario"
 EXAMPLE_SCENARIO = "office-50mbit"
 """Packaged scenario that is the example of the syntax."""
-UNITS_HELP = "Quantities are texts with a unit: 50ms, 10mbit, 64KiB, 100pkt, 1bdp, 0.1%."
+UNITS_HELP = "Quantities are strings with a unit: 50ms, 10mbit, 64KiB, 100pkt, 1bdp, 0.1%."
 TRUST_HELP = (
     "A metric has a value and a 95 % interval (low, high). Formulas have no interval (null). Do "
     "not call one result better than another if their intervals overlap. Do not quote a metric "
@@ -171,7 +171,9 @@ def _changes_of_table(table: Mapping[str, Any]) -> Iterator[str]:
     """Yield the changes of a table as ``KEY=VALUE``."""
     for key, value in table.items():
         if not key or "=" in key:
-            raise TcpcastError(f"set: {key!r} is not a key, such as network.rtt")
+            raise TcpcastError(
+                f"set: {key!r} is not a key of a scenario; use network.rtt, for example"
+            )
         try:
             yield f"{key}={write_value(value)}"
         except TypeError:
@@ -293,8 +295,8 @@ def tools_by_name() -> dict[str, Tool]:
 
 CHANGES_HELP = (
     "Keys of the scenario to change: a table such as "
-    '{"network.rtt": "50ms", "traffic.sources": 80}, or a list of KEY=VALUE. Keys are dotted; a '
-    "table as a value replaces the table of the key."
+    '{"network.rtt": "50ms", "traffic.sources": 80}, or a list of KEY=VALUE. Keys are dotted. A '
+    "table as a value replaces the whole table of its key."
 )
 INSTRUCTIONS = (
     "tcpcast answers what TCP does on a network: it measures captures, predicts a path by formulas "

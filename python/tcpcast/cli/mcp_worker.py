@@ -61,9 +61,11 @@ def run_command(request: Mapping[str, Any]) -> dict[str, str]:
         The command printed no document; the error contains the messages of the command.
     """
     folder, limit_s = request["folder"], request["limit_s"]
-    refusal = "no file may be read; start tcpcast mcp with --folder DIR"
+    refusal = "this server may not read files; start tcpcast mcp with --folder DIR"
     if folder is not None:
-        refusal = f"outside the folder {folder} of tcpcast mcp; name a file in this folder"
+        refusal = (
+            f"this file is outside the folder {folder} of tcpcast mcp; name a file in this folder"
+        )
     code, output, collected, _ = run_words(
         request["words"],
         folder=folder,
@@ -106,7 +108,7 @@ def list_files(request: Mapping[str, Any]) -> dict[str, str]:
     """
     folder = request["folder"]
     if folder is None:
-        raise TcpcastError("no file may be read; start tcpcast mcp with --folder DIR")
+        raise TcpcastError("this server may not read files; start tcpcast mcp with --folder DIR")
     found: dict[str, list[dict[str, Any]]] = {"captures": [], "scenarios": []}
     visited, omitted = 0, 0
     for path in _regular_files(Path(folder)):

@@ -176,7 +176,7 @@ class Form:
             if choices and text and text not in choices:
                 raise FieldError(name, f"must be one of {', '.join(choices)}")
         if across and not (self.has_curve and across in fields and fields[across].steps):
-            raise TcpcastError(f"{across[:MAX_LENGTH]!r} has no curve")
+            raise TcpcastError(f"{across[:MAX_LENGTH]!r} cannot be the horizontal axis of a curve")
         typed = {name: given.get(name, each.default).strip() for name, each in fields.items()}
         if self.takes_file and not file:
             raise TcpcastError("choose a capture")

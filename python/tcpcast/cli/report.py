@@ -165,7 +165,7 @@ def _find_captures(sources: Sequence[str]) -> list[str] | None:
             )
             if not inside:
                 raise TcpcastError(
-                    f"{source}: no capture in this folder; names of captures end in "
+                    f"{source}: this folder contains no captures; names of captures end in "
                     f"{', '.join(CAPTURE_SUFFIXES)}, optionally followed by "
                     f"{' or '.join(COMPRESSION_SUFFIXES)}"
                 )

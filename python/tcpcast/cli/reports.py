@@ -54,7 +54,9 @@ def split_folder_from_reports(out: Sequence[str] | None) -> tuple[str | None, li
     reports = [path for path in out or () if path.endswith((".html", ".md"))]
     folders = [path for path in out or () if path not in reports]
     if len(folders) > 1:
-        raise TcpcastError(f"--out {folders[0]} and --out {folders[1]}: use one folder")
+        raise TcpcastError(
+            f"--out {folders[0]} and --out {folders[1]} are different folders; use one"
+        )
     return next(iter(folders), None), reports
 
 

@@ -44,7 +44,8 @@ def reproduce(  # noqa: PLR0913 - one parameter per option
     directory, reports = split_folder_from_reports(out)
     if cell and directory:
         raise TcpcastError(
-            f"--out {directory} requires a whole reproduction; omit --cell, or use --out FILE.html"
+            f"--out {directory} and --cell are mutually exclusive; omit --cell, or use --out "
+            "FILE.html"
         )
     folder = Path(directory or f"{name}-paper")
     run = _reproduction_of(name, measurements or [])

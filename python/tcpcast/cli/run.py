@@ -118,7 +118,9 @@ def answer_scenario(  # noqa: PLR0913 - one parameter per option of `run`
         from tcpcast.report.figures import iter_figures  # noqa: PLC0415
 
         figures = iter_figures(answers, scenario)
-        write_figures(figures, plot, form, "no answer has a table to draw", force=force)
+        write_figures(
+            figures, plot, form, "no engine returned data that can be plotted", force=force
+        )
     written: dict[str, Any] = {"amount_bytes": amount_bytes, "force": force}
     for path in traced:
         write_text(path, qlog.qlog_text(scenario, answers), force=force)

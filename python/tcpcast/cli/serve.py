@@ -19,7 +19,7 @@ def serve(*, port: int, no_browser: bool) -> None:
 
     def on_ready(url: str) -> None:
         print(url, flush=True)
-        print_message("serving the page; stop with Ctrl-C")
+        print_message("serving the page; press Ctrl-C to stop")
 
     bound = bind(port)
     try:

@@ -122,7 +122,7 @@ def sweep_scenario(  # noqa: PLR0913 - one parameter per option of `sweep`
     for status in ("failed", "partial"):
         if status in statuses:
             count = f"{statuses[status]:,} of {len(results):,} rows"
-            print_message(f"{count} have the status {status}; see column 'reason'")
+            print_message(f"{count} have the status {status}; see the column 'reason'")
     if plan is not None:
         outputs.write(results, typed_command_text(context))
     raise typer.Exit(exit_code(results))
@@ -172,7 +172,11 @@ class _RequestedOutputs:
             setup = sweep_subtitle(results.sweep.scenario, keys)
             drawn = iter_sweep_figures(results.to_arrow(), keys, setup, self.levels)
             write_figures(
-                drawn, self.plot, self.form, "no answer has a metric to draw", force=self.force
+                drawn,
+                self.plot,
+                self.form,
+                "no answer contains a metric that can be plotted",
+                force=self.force,
             )
         if not self.reports:
             return
@@ -199,7 +203,7 @@ def parse_varied_keys(vary: Iterable[str], changed: Container[str]) -> dict[str,
     for key, values in map(_parse_assignment, vary):
         if key in varied or key in changed:
             other = "another --vary" if key in varied else "--set"
-            raise TcpcastError(f"--vary: {key} is also given by {other}; omit one of them")
+            raise TcpcastError(f"--vary: {other} also sets {key}; omit one of them")
         varied[key] = values
     return varied
 

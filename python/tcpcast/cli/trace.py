@@ -390,7 +390,7 @@ def write_figures_and_parquet(
         from tcpcast.report.trace_figures import iter_capture_figures  # noqa: PLC0415
 
         drawn = iter_capture_figures(captures)
-        write_figures(drawn, plot, form, "no direction has data", force=force)
+        write_figures(drawn, plot, form, "no direction carries data", force=force)
     if parquet is not None and captures:
         for path in write_parquet(captures, parquet, force=force):
             print_message(f"wrote {path}")

@@ -278,7 +278,11 @@ COMMON_RATIOS = (
     _RatioOfBothFlowKinds("rate while on", "transfer_packets", "on_time_ns", 1e9),
     _RatioOfBothFlowKinds("time on", "on_time_ns", "transfers", 1e-9),
     _RatioOfBothFlowKinds(
-        "queue at own links", "own_found", "arrived", min_scale=MIN_QUEUE_PKTS, tolerance_factor=2.0
+        "queue at per-source links",
+        "own_found",
+        "arrived",
+        min_scale=MIN_QUEUE_PKTS,
+        tolerance_factor=2.0,
     ),
     _RatioOfBothFlowKinds(
         "loss", "queue_drops", "arrived", min_scale=MIN_LOSS, tolerance_factor=2.0
@@ -453,7 +457,7 @@ class _ClassTests:
             self.verdict.failed.append(f"{quantity}{self.class_suffix} was not measured")
         elif limit == UNPASSABLE_LIMIT:
             self.verdict.failed.append(
-                f"{differs}, with too much noise for a test: its interval is wider than "
+                f"{differs}, but the values are too noisy for a test: the interval is wider than "
                 f"±{100 * MAX_BOUND:g} %"
             )
         elif not passed:
@@ -511,7 +515,9 @@ def run_convergence_tests(
             for units in (together.reference, together.cross_flows)
         )
         together._compare_ratios(
-            _RatioOfBothFlowKinds("loss at own hops", "hop_drops", "sent", 1.0, MIN_LOSS, 2.0),
+            _RatioOfBothFlowKinds(
+                "loss at per-source hops", "hop_drops", "sent", 1.0, MIN_LOSS, 2.0
+            ),
             reference_sums,
             cross_sums,
         )
@@ -533,18 +539,20 @@ def raise_if_unsupported(scenario: Scenario) -> None:
     """Raise NotApplicable, with suggestions, if a scenario is not supported."""
     if scenario.isolated_transfers is not None:
         raise NotApplicable(
-            'a fixed point requires competing sources; use traffic of kind "on-off" or "bulk"'
+            "the fixed-point engine requires competing sources; "
+            'use traffic of kind "on-off" or "bulk"'
         )
     if any(group.tcp.stack != MAX_PLUS for group in scenario.populations):
         other_stack = Suggestion(changes_to_set_stack(scenario, MAX_PLUS))
         raise NotApplicable(
-            "the reference flows of a fixed point have instantaneous loss feedback, but the flows "
-            "of the scenario do not",
+            "the fixed-point engine assumes instantaneous loss feedback, which the TCP stack of "
+            "the scenario does not have",
             Suggestion(engine="packet") if certain_failure_reason(scenario) else other_stack,
         )
     if scenario.run.transfers is not None or scenario.run.precision is not None:
         raise NotApplicable(
-            "a fixed point requires a fixed duration; use run.duration, and omit run.precision",
+            "the fixed-point engine requires a fixed duration; use run.duration, and omit "
+            "run.precision",
             Suggestion({"run.duration": "60s", "run.precision": None}),
         )
     network = scenario.network
@@ -555,25 +563,25 @@ def raise_if_unsupported(scenario: Scenario) -> None:
     }
     if shared:
         raise NotApplicable(
-            "the reference flows of a fixed point share only one router, but the scenario has "
-            "other shared hops",
+            "in the fixed-point engine, flows share only one router, but the scenario has other "
+            "shared hops",
             Suggestion(shared),
         )
     if scenario.bottleneck.varying is not None:
         raise NotApplicable(
-            "the reference flows of a fixed point share a link of constant rate, but "
+            "in the fixed-point engine, the rate of the shared link is constant, but "
             f"network.bottleneck.rate is a {scenario.bottleneck.varying.kind}",
             Suggestion({"network.bottleneck.rate": "10mbit"}),
         )
     if network.jitter is not None:
         raise NotApplicable(
-            "a fixed point has constant delays, but the scenario has jitter",
+            "the fixed-point engine assumes constant delays, but the scenario has jitter",
             Suggestion({"network.jitter": None}),
         )
     if scenario.network.has_return:
         raise NotApplicable(
-            "in a fixed point, ACKs are neither queued nor lost, but the scenario has a queue or "
-            "a loss on the return path",
+            "in the fixed-point engine, ACKs are neither queued nor lost, but the scenario has "
+            "a queue or a loss on the return path",
             Suggestion({"network.return": None, "network.ack_loss": None}),
         )
     if any(group.has_start_or_stop for group in scenario.populations):
@@ -581,14 +589,14 @@ def raise_if_unsupported(scenario: Scenario) -> None:
             f"class.{g.name}.{key}": None for g in scenario.classes for key in _START_STOP_KEYS
         }
         raise NotApplicable(
-            "in a fixed point, flows are always on, but a class has start or stop times",
+            "in the fixed-point engine, flows are always on, but a class has start or stop times",
             Suggestion(spans),
         )
     for group in scenario.populations:
         if not isinstance(group.traffic, OnOff | Bulk):
             who = f" of class {group.name}" if scenario.classes else ""
             raise NotApplicable(
-                f"a fixed point does not support transfers{who} that arrive "
+                f"the fixed-point engine does not support transfers{who} that arrive "
                 'and end; use traffic of kind "on-off" or "bulk"'
             )
         links = (group.ingress, scenario.bottleneck, group.egress)
@@ -599,15 +607,15 @@ def raise_if_unsupported(scenario: Scenario) -> None:
             if math.isinf(scenario.bottleneck.rate_bps):
                 losses["network.bottleneck.rate"] = "10mbit"  # the loss was the only limit
             raise NotApplicable(
-                "in a fixed point, packets are lost only in the shared queue, but the scenario "
-                "has random loss",
+                "in the fixed-point engine, packets are lost only in the shared queue, but the "
+                "scenario has random loss",
                 Suggestion(losses),
             )
         own = (group.ingress, group.egress)
         if any(math.isfinite(scenario.network.buffer_pkts(link)) for link in own):
             raise NotApplicable(
-                "in a fixed point, network.ingress and network.egress have unlimited buffers; for "
-                "a limited buffer, add a hop with shared = false",
+                "in the fixed-point engine, network.ingress and network.egress have unlimited "
+                "buffers; for a limited buffer, add a hop with shared = false",
                 Suggestion({"network.ingress.buffer": None, "network.egress.buffer": None}),
             )
 

@@ -331,6 +331,6 @@ def _warn_about_omitted_hops(scenario: Scenario) -> list[str]:
         return []
     queue = network.hops[network.measured_index].name
     return [
-        f"the model has a queue only at {queue}; {', '.join(others)} add only transmission times, "
-        "delays and specified losses"
+        f"the model includes a queue only at {queue}; {', '.join(others)} add only transmission "
+        "times, delays and specified losses"
     ]

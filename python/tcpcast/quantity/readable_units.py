@@ -31,6 +31,16 @@ def count_text(number: float, noun: str, plural: str = "") -> str:
     return f"{number:,.0f} {noun if round(number) == 1 else plural or f'{noun}s'}"
 
 
+def past_clause(count: int, noun: str, predicate: str) -> str:
+    """Return a count with a predicate in the past tense, such as ``2 frames were lost``.
+
+    ``predicate`` is in the plural: an initial ``were`` becomes ``was`` for a count of 1.
+    """
+    if count == 1 and predicate.startswith("were "):
+        predicate = f"was {predicate.removeprefix('were ')}"
+    return f"{count_text(count, noun)} {predicate}"
+
+
 def readable_unit(value: float, ladder: Sequence[tuple[float, str]]) -> tuple[float, str]:
     """Return the size and the symbol of the largest unit in which a value is at least 1.
 

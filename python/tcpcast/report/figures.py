@@ -50,7 +50,7 @@ def network_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
     known = {name: float(share) for name, share in shares if math.isfinite(share)}
     busiest = max(known, key=lambda name: known[name], default="")
     title = (
-        f"{busiest} carries {100 * known[busiest]:.0f} % of its rate" if busiest else "The network"
+        f"link {busiest} is utilised at {100 * known[busiest]:.0f} %" if busiest else "The network"
     )
     picture = _NetworkPicture(scenario, place_links(scenario), known)
     ys = [y for _, y in picture.places.values()]

@@ -95,7 +95,7 @@ def _direction_parts(connections: Table, modelled: ModelResults) -> list[Part]:
     ]
     ends = f"{connections['src'][modelled.row]}{ARROW}{connections['dst'][modelled.row]}"
     window = values["receiver_window_pkts"]
-    w_max = f"{number_text(window)} packets" if math.isfinite(window) else "not announced"
+    w_max = f"{number_text(window)} packets" if math.isfinite(window) else "not advertised"
     loss = number_text(100 * values["loss_indication_ratio"])
     rtt, timer = (
         format_time(values[name]) if math.isfinite(values[name]) else "unknown"

@@ -164,7 +164,7 @@ def _error_text(finding: Finding) -> str:
     error = finding.value.value
     if error > MAX_STATED_DIFFERENCE and not is_percentage(finding.metric):
         times = f"{digits(1 + error, 2)} times as large"
-        return f"no formula applies: the closest, {finding.subject}, is {times}"
+        return f"no formula applies: the value of the closest, {finding.subject}, is {times}"
     difference = Difference(error, is_percentage(finding.metric))
     if abs(error) < MIN_STATED_DIFFERENCE and not difference.in_percentage_points:
         return f"the formula {finding.subject} agrees within {100 * MIN_STATED_DIFFERENCE:g} %"

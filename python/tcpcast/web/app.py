@@ -120,7 +120,7 @@ class _Page:
         if form is None:
             raise HTTPException(404, f"unknown form; use {', '.join(self._forms)}")
         if len(request.scope["query_string"]) > MAX_QUERY_BYTES:
-            raise HTTPException(413, f"the values must have at most {MAX_QUERY_BYTES:,} bytes")
+            raise HTTPException(413, f"the values must contain at most {MAX_QUERY_BYTES:,} bytes")
         values = dict(request.query_params)
         name = values.pop("upload", "")
         return _Answer(request, form.request(values, name), self._ask, self._count_work)
@@ -189,7 +189,10 @@ def _line(content: Any) -> bytes:
 async def _receive_file(request: Request, file: Path) -> None:
     """Write the body of a request as it arrives; raise as soon as it is too long or too slow."""
     size = 0
-    hint = f"larger than {MAX_FILE_BYTES // 2**20:,} MiB; use tcpcast trace FILE for this capture"
+    hint = (
+        f"this file is larger than {MAX_FILE_BYTES // 2**20:,} MiB; use tcpcast trace FILE for "
+        "this capture"
+    )
     length = request.headers.get("content-length", "0")
     if length.isdecimal() and int(length) > MAX_FILE_BYTES:
         raise HTTPException(413, hint)

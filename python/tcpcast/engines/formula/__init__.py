@@ -112,7 +112,7 @@ FORMULAS: dict[str, Formula] = {
     "parallel": Formula(
         _PARALLEL_MODULE,
         "parallel",
-        "n parallel flows without a receiver window, from the loss events of each flow",
+        "rate of n parallel flows without a receiver window, from the loss events of each flow",
         _NEEDS_BULK,
         family=PATH_FAMILY,
         source="Damjanovic, Welzl, Telek, Heiss 2008: algorithm 1",
@@ -122,7 +122,7 @@ FORMULAS: dict[str, Formula] = {
     "parallel-cumulative": Formula(
         _PARALLEL_MODULE,
         "parallel_from_aggregate_losses",
-        "n parallel flows without a receiver window, from the loss events of the aggregate",
+        "rate of n parallel flows without a receiver window, from the loss events of the aggregate",
         _NEEDS_BULK,
         family=PATH_FAMILY,
         source="Damjanovic, Welzl, Telek, Heiss 2008: algorithm 2",
@@ -145,8 +145,8 @@ FORMULAS: dict[str, Formula] = {
         "TCP-Erlang: processor sharing of transfers that arrive at random, with a limit per flow",
         _NEEDS_RATE.format("one class of transfers with arrivals"),
         family=TRANSFERS_FAMILY,
-        trust="sizes that vary at most like exponential ones, up to a load of 90 %; error within "
-        "15 %",
+        trust="for sizes that vary no more than an exponential distribution, up to a load of 90 "
+        "%; the error is within 15 %",
         source="Erlang 1917; Riedl, Bauschert, Perske, Probst 2000 (M/G/R-PS)",
         runs_by_default=False,
         plot_style=("vermilion", 1),
@@ -166,8 +166,8 @@ FORMULAS: dict[str, Formula] = {
     "restart-sqrt": Formula(
         _LOCAL_LOOP_MODULE,
         "restart_sqrt",
-        "square-root law, with p from losses and timeouts, or from restarts after idle times if "
-        "these are more frequent",
+        "square-root law, in which p counts losses and timeouts, or restarts after idle times "
+        "if these are more frequent",
         _NEEDS_USERS,
         family=USERS_FAMILY,
         trust="if losses are rare; each answer warns about its limits",

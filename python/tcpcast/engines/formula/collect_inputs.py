@@ -196,7 +196,7 @@ def _require_specified_loss(
             *([Suggestion(feed="measured")] if overflows else []),
         )
     if loss < MIN_LOSS:
-        raise NotApplicable(f"{keys}: {model} treats a loss of {loss:g} as no loss", _SUGGEST_LOSS)
+        raise NotApplicable(f"{keys}: {model} treats a loss of {loss:g} as 0", _SUGGEST_LOSS)
     if any(isinstance(on.link.loss, GilbertElliott) for on in group.route):
         warnings.append(
             "the formula requires the ratio of loss indications, which is smaller than the mean of "

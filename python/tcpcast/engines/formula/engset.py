@@ -384,7 +384,9 @@ def _find_obstacles(scenario: Scenario, group: Population) -> Iterator[_Obstacle
                 {f"{on.key}.buffer": None},
             )
     if isinstance(group.traffic, OnOff) and group.traffic.connection == "persistent":
-        reason = "opens a connection per file, but the scenario's connections stay open when OFF"
+        reason = (
+            "opens a connection per file, but the scenario's connections stay open during OFF times"
+        )
         yield reason, {"traffic.connection": None}
     if tcp.has_loss_feedback:
         yield (

@@ -135,8 +135,8 @@ def erlang(scenario: Scenario) -> Answer:
         )
     if load > MAX_TRUSTED_LOAD:
         warnings.append(
-            f"the load of {digits(100 * load)} % is above {100 * MAX_TRUSTED_LOAD:g} %, the "
-            "largest with which the model was compared"
+            f"the load of {digits(100 * load)} % is above {100 * MAX_TRUSTED_LOAD:g} %; at "
+            "higher loads, the model was not compared with simulations"
         )
     trusted = not warnings
     return Answer(

@@ -173,7 +173,7 @@ def restart_sqrt(scenario: Scenario, measured: Answer | None) -> Answer:
         # The users overload the link, so that it loses packets and has a queue.
         why = (
             f"{inputs.sources:,} sources fill the link, but the equation uses the loss and RTT of "
-            "an idle path; according to fair-share, a user gets "
+            "an idle path; according to fair-share, a user achieves "
             f"{digits(inputs.packet_bits * bound_pps / 1e3)} kbit/s"
         )
         notes.append(Note(why, kind="model", suggestions=(SUGGEST_MEASURED_FEED,)))

@@ -193,13 +193,13 @@ def path_requirement_texts(sizing: PathRequirements) -> list[str]:
     elif needed <= OLD_MAX_RMEM_BYTES:
         keys = f"set {wmem}{slow}"
     elif needed <= DEFAULT_TCP_RMEM[-1]:
-        keys = f"set {wmem}; before Linux {LARGER_RMEM_SINCE}, also {rmem}{slow}"
+        keys = f"set {wmem}; before Linux {LARGER_RMEM_SINCE}, also set {rmem}{slow}"
     else:
         keys = f"set {rmem} and {wmem}{slow}"
     return [
-        f"BDP {bytes_text(sizing.bdp_bytes)} ({pipe}). To fill the link, {each} needs a window of "
-        f"{window}. To keep the link full after a loss reduces the window, {each} needs {full}."
-        f"{limit}",
+        f"The BDP is {bytes_text(sizing.bdp_bytes)} ({pipe}). To fill the link, {each} needs a "
+        f"window of {window}. For the link to stay full after a loss, {each} needs "
+        f"{full}.{limit}",
         f"For {chosen}, Linux needs socket buffers of {bytes_text(needed)}: {keys}.",
     ]
 

@@ -56,7 +56,7 @@ _KERNEL_FIXED_KEYS = {
     "rto_granularity_s": ("rto_granularity", "the kernel's clock determines the granularity"),
     "delayed_acks": ("delayed_acks", "the kernel's receiver decides when to delay ACKs"),
     "limited_transmit": ("limited_transmit", "the kernel always uses limited transmit"),
-    "kernel": ("kernel", "the kernel of this machine has its own rules"),
+    "kernel": ("kernel", "the kernel of this machine follows its own rules"),
     "tso": ("tso", "the hosts of the kernel engine send single packets"),
     "gro": ("gro", "the hosts of the kernel engine receive single packets"),
     "socket_buffers": ("socket_buffers", "the buffers of the kernel engine are large enough"),
@@ -66,7 +66,7 @@ _KERNEL_FIXED_KEYS = {
         "notsent_lowat",
         "the applications of the kernel engine write all data at once",
     ),
-    "pacing": ("pacing", "the hosts of the kernel engine have neither fq nor a limit of the rate"),
+    "pacing": ("pacing", "the hosts of the kernel engine use neither fq nor a rate limit"),
 }
 """TCP keys that the kernel determines: attribute, key, and the kernel's behaviour."""
 
@@ -291,14 +291,14 @@ def _find_unsupported_features(scenario: Scenario) -> Iterator[NotApplicable]:
         )
     if scenario.cross:
         yield NotApplicable(
-            "cross: the kernel engine has no cross traffic; use a class with "
+            "cross: the kernel engine does not generate cross traffic; use a class with "
             'traffic.kind = "messages" on the same links',
             Suggestion({"cross": None}),
         )
     if isinstance(scenario.bottleneck.loss_rule, RestOfRound):
         yield NotApplicable(
-            "network.bottleneck.loss: the emulated link has only independent loss, because it does "
-            "not know the rounds of TCP",
+            "network.bottleneck.loss: the emulated link supports only independent loss, because "
+            "it does not know the round trips of TCP",
             Suggestion({"network.bottleneck.loss": "1%"}),
         )
     if scenario.network.packet_bytes > MAX_PACKET_BYTES:
@@ -333,7 +333,9 @@ def _find_unsupported_features(scenario: Scenario) -> Iterator[NotApplicable]:
 def _find_unsupported_traffic(scenario: Scenario, group: Population) -> Iterator[NotApplicable]:
     traffic, where = group.traffic, f"class.{group.name}"
     if traffic.kind == "page":
-        yield NotApplicable("traffic.kind: the kernel engine has no browser that loads pages")
+        yield NotApplicable(
+            "traffic.kind: the kernel engine cannot load pages; use the packet engine"
+        )
     if group.sends == "both" and traffic.kind not in ("messages", "ping", "requests", "stream"):
         yield NotApplicable(
             f"{where}.sends: the kernel engine sends files in one direction per class; use two "
@@ -356,7 +358,8 @@ def _find_unsupported_traffic(scenario: Scenario, group: Population) -> Iterator
             )
     if isinstance(traffic, Stream) and traffic.ladder is not None:
         yield NotApplicable(
-            f"{where}.traffic.ladder: the kernel engine plays one quality, of a constant rate"
+            f"{where}.traffic.ladder: the kernel engine supports only one quality, which has a "
+            "constant rate"
         )
     if isinstance(traffic, Messages) and traffic.ecn is not None:
         yield NotApplicable(
@@ -382,7 +385,7 @@ def _find_unsupported_tcp_features(scenario: Scenario, tcp: Tcp) -> Iterator[Not
     if tcp.stack not in KERNEL_STACKS:
         fact = "the kernel supports only modern Linux stacks"
         if tcp.is_quic:
-            fact = "the kernel has no QUIC"
+            fact = "the kernel does not implement QUIC"
         elif tcp.is_modern:
             fact = MODERN_STACKS[tcp.stack].why_not_in_linux
         # One stack per congestion control of the kernel, a version of the same one first.

@@ -237,6 +237,6 @@ def noise_warnings(scenario: Scenario) -> Iterator[str]:
             where = f"class {group.name}: " if len(scenario.populations) > 1 else ""
             yield (
                 f"{where}host noise of {time_text(noise_s)} delays each paced burst, so that one "
-                f"flow sends at most about {rate_text(rate)}; fast hosts delay bursts less, for "
-                "example tcp.host_noise = 10us"
+                f"flow sends at most about {rate_text(rate)}; for a faster host, set "
+                "tcp.host_noise = 10us, for example"
             )

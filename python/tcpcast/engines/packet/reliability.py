@@ -343,7 +343,7 @@ def _add_metric_warnings(  # noqa: PLR0913, PLR0917 - the reasons, and what thei
     if reason is None and estimate.low is None:
         why = "all events occurred in one batch of the run"
         if name in PERCENTILE_METRICS and estimate.units > 1:
-            why = f"too few samples: fewer than {MIN_EVENTS} beyond the percentile"
+            why = f"too few samples: fewer than {MIN_EVENTS} exceed the percentile"
         reason = f"{why}; {_more_events_advice(scenario)}"
     if reason is not None:
         return estimate.with_warning(reason, withheld=True)

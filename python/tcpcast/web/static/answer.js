@@ -1,4 +1,4 @@
-// Requests for answers, and reports as elements.
+// Sends requests to the server and converts reports to DOM elements.
 
 import { make } from "./elements.js";
 

@@ -51,7 +51,7 @@ export function layOut(fields, main, more, changed) {
         explain();
       }
     },
-    // The server finds the positions, because it reads units.
+    // Only the server parses units, so it also computes the slider positions.
     setSliders: (positions) => {
       for (const [name, { slider, input }] of made) {
         const position = positions[name];
