@@ -192,7 +192,7 @@ def test_long_simulation_is_offered_instead_of_run(capsys: Capture) -> None:
     path = ("--rate", "40gbit", "--buffer", "100pkt", "--stack", "linux-cubic")
     out = " ".join(predict(capsys, *path).split())
     assert "packet does not apply: a simulation takes about" in out
-    assert "runs only with --packet" in out
+    assert "runs it only with --packet" in out
     assert "outside the domain of the model: a queue of" in out
     assert "No engine gives a trusted value; a simulation takes about" in out
 

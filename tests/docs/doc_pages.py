@@ -30,11 +30,12 @@ from pathlib import Path
 from typing import Any
 
 from started import tcpcast
+from tcpcast.report.text import PIPE_WIDTH
 from tcpcast.scenario import Scenario, load
 from tcpcast.scenario.classes import override_table
 
 ROOT = Path(__file__).parents[2]
-COLUMNS = "96"
+COLUMNS = str(PIPE_WIDTH)
 ABOUT_ROOT = 'Running as user "root"'
 """Warning of tshark for root."""
 

@@ -2,7 +2,7 @@
 
 This module does not import rich, because the import takes longer than all formulas of ``predict``.
 The width is ``COLUMNS``, or else that
-of the terminal, or else 100 columns. With ``NO_COLOR`` or without a terminal, the output contains
+of the terminal, or else 96 columns. With ``NO_COLOR`` or without a terminal, the output contains
 no escape sequences.
 """
 
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     Style = Literal["", "bold", "dim", "yellow"]
     Span = tuple[str, Style]
 
-PIPE_WIDTH = 100
+PIPE_WIDTH = 96
 """Width in columns of output to a file or a pipe, unless ``COLUMNS`` is set."""
 MIN_WIDTH = 20
 MAX_BAR_WIDTH = 32
