@@ -121,7 +121,7 @@ class ModernStack(NamedTuple):
 _PRAGUE = ModernStack(
     "prague",
     "TCP Prague of June 2021 (version 0.6) for L4S, with ECT(1)",
-    window_reduction="half the moving average of the share of marked packets",
+    window_reduction="half the mean share of marked packets",
     keys=_LINUX | {"ecn": True, "ecn_fallback": False},
     why_not_in_linux="the mainline kernel has no TCP Prague",
     unvalidated_source="draft-briscoe-iccrg-prague-congestion-control",
