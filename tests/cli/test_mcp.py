@@ -351,7 +351,7 @@ def test_all_ways_to_name_a_file_are_refused(session: Session) -> None:
 def test_pipes_and_devices_are_refused(session: Session) -> None:
     errors = session.error("trace", capture="fifo"), session.error("run", scenario="fifo")
     for error in errors:
-        assert error == "fifo: a pipe or a device; use the name of a file"
+        assert error == "fifo is a pipe or a device; use the name of a file"
     assert "standard input cannot be read here" in session.error("trace", capture="-")
 
 

@@ -378,7 +378,7 @@ def test_plans_of_delays_refuse_what_they_cannot_vary(
 
 
 def test_plan_of_users_names_the_classes_without_users() -> None:
-    present = r'but the scenario has "bulk" \(upload\), "messages" \(call\)$'
+    present = r'but the traffic of the scenario is "bulk" \(upload\), "messages" \(call\)$'
     with pytest.raises(NotApplicable, match=present):
         planning.solve("users", Scenario.from_dict(SHAPED), rate_bps=1e6)
 

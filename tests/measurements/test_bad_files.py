@@ -31,8 +31,8 @@ def without(key: str) -> bytes:
         ("flent", WHOLE[:-20], "damaged gzip data"),
         ("flent", b"\x1f\x8b" + 50 * b"\xff", "damaged gzip data"),
         ("flent", WHOLE[:200] + bytes(200) + WHOLE[400:], "damaged gzip data"),
-        ("flent", b"", "the file is not valid JSON in line 1; use a complete file of flent"),
-        ("flent", b"\xff\xfe\x00", "the file is not valid JSON; use a complete file of flent"),
+        ("flent", b"", "this is not valid JSON in line 1; use a complete file of flent"),
+        ("flent", b"\xff\xfe\x00", "this is not valid JSON; use a complete file of flent"),
         ("flent", b"[1, 2]", "the JSON contains no object; use a file of flent"),
         (
             "flent",
@@ -53,7 +53,7 @@ def without(key: str) -> bytes:
             0x5372AB82AE7C59CB.to_bytes(8, "little") + bytes(99),
             "the file is a result of Crusader that was not exported; use `crusader export FILE`",
         ),
-        ("iperf3", b"{", "not valid JSON"),
+        ("iperf3", b"{", "this is not valid JSON"),
         ("iperf3", b'{"start": ' + 100_000 * b"[", "the JSON is nested too deeply"),
     ],
 )

@@ -57,7 +57,7 @@ def test_links_count_ethernet_headers() -> None:
         "flows": "flows",
         "tins": "diffserv4",
     }
-    with pytest.raises(ScenarioError, match="unknown discipline hfsc of a router"):
+    with pytest.raises(ScenarioError, match="unknown queue discipline hfsc of a router"):
         shaped_link(10, "hfsc")
 
 
@@ -91,7 +91,7 @@ def test_one_run_of_a_home(tmp_path: Path, capsys: Capture) -> None:
     assert row["verdict"] == "agrees"
     assert row["low"] < row["value"] < row["high"]
     assert main(["reproduce", "homes", "--measurements", str(tmp_path)]) == 2
-    assert "pass a folder with any of home_under_load.csv, " in capsys.readouterr().err
+    assert "use a folder with any of home_under_load.csv, " in capsys.readouterr().err
 
 
 def test_a_variant_is_a_cause_of_a_difference(capsys: Capture) -> None:

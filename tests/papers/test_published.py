@@ -128,7 +128,7 @@ def test_one_cell_of_a_set(tmp_path: Path, capsys: Capture) -> None:
     (row,) = section["rows"]
     assert row["verdict"] == "agrees"
     assert main(["reproduce", "published", "--measurements", str(tmp_path)]) == 2
-    assert "no measurement files; pass a folder" in capsys.readouterr().err
+    assert "no measurement files; use a folder" in capsys.readouterr().err
 
 
 def test_table_without_a_column_is_reported(tmp_path: Path) -> None:

@@ -114,7 +114,7 @@ traffic.size={distribution='uniform',low=9,high=3} | .high: 3pkt must be above l
 traffic.size={distribution='normal',mean=12} |
     .distribution: "normal" is not a distribution (did you
 traffic.size={mean=12} | .distribution: missing; add distribution = "exponential"
-tcp.stack=reno | : "reno" is not a stack; use "linux-reno", or "rfc-reno", which has no SACK
+tcp.stack=reno | : "reno" is not a stack; use "linux-reno", or "rfc-reno", which does not use
 class={name='a'} | : is a single table, but must be a list of tables
 traffic.size=2MB pareto 1.3 |
     : "2MB pareto 1.3" is not a distribution; use { distribution = "pareto", mean = "2MB", alpha =
@@ -125,7 +125,7 @@ traffic.off=100kB | : "100kB" is not a distribution; use { distribution = "expon
 traffic.size=2MB at random |
     : "2MB at random" is not a distribution; use { distribution = "exponential", mean = "12pk
 traffic.size={distribution='empirical'} | .file: missing
-traffic.size={distribution='empirical',values=[]} | .values: has 0 entries
+traffic.size={distribution='empirical',values=[]} | .values: contains 0 entries
 traffic.size={distribution='empirical',values=3} | .values: 3 is not a list
 traffic.size={distribution='empirical',values=[1,2],weights=[1]} | .weights: 1 weights do not match
 traffic.size={distribution='empirical',values=[1],weights=[-1]} | .weights.0:
@@ -177,8 +177,8 @@ fixed_point.reference=1 | : unknown key; did you mean "references"?
 tcp.rules.max_plus={} | : requires stack = "max-plus-reno"
 tcp={stack='max-plus-reno',rules={max_plus={growth='none'}}} | .rules.max_plus.growth:
 tcp={stack='max-plus-reno',rules={timer_restart='send'}} |
-    .rules.timer_restart: max-plus-reno has instantaneous loss feedback
-tcp={stack='max-plus-reno',delayed_acks=true} | .delayed_acks: max-plus-reno has i
+    .rules.timer_restart: max-plus-reno uses instantaneous loss feedback
+tcp={stack='max-plus-reno',delayed_acks=true} | .delayed_acks: max-plus-reno uses i
 tcp={stack='max-plus-reno',limited_transmit=true} | .limited_transmit: max-plus
 traffic.connection=kept | : "kept" is not a kind of connection
 traffic.start=full | : "full" is not a start
@@ -350,7 +350,7 @@ traffic.size='0pkt' | : "0pkt" is not a transfer; use at least "1pkt"
 traffic.size='0B' | : "0B" is not a transfer; use at least "1pkt"
 traffic.size='2000000000pkt' |
     : "2000000000pkt" is more than 1,000,000,000 packets; use a smaller size, or kind = "bulk"
-traffic.size=[] | : has 0 entries; use at least 1
+traffic.size=[] | : contains 0 entries; use at least 1
 traffic.size=['1pkt','12ms'] | .1: "12ms" is not a size
 traffic.size=['1pkt','2B'] | : 1pkt is listed twice; remove one entry
 traffic.size=true | : true is not a size
@@ -376,21 +376,21 @@ traffic={kind='transfers',size=1,arrivals={distribution='poison',rate='2/s'}} &&
 [lossy-path]
 # Modern stacks.
 tcp={stack='linux-cubic',rules={window_unit='bytes'}} |
-    .rules.window_unit: linux-cubic has a fixed rule
+    .rules.window_unit: the rule of linux-cubic is fixed
 tcp={stack='linux-cubic',initial_ssthresh=8} | .initial_ssthresh: cannot be set with linux-cubic
 tcp={stack='linux-cubic',rules={slow_start_at_ssthresh=true}} |
-    .rules.slow_start_at_ssthresh: linux-
+    .rules.slow_start_at_ssthresh: the rule of linux-
 tcp={stack='linux-cubic',rules={timer_restart='send'}} |
-    .rules.timer_restart: linux-cubic has a fixed rule
+    .rules.timer_restart: the rule of linux-cubic is fixed
 tcp={stack='linux-cubic',rules={backoff_until='ack'}} |
-    .rules.backoff_until: linux-cubic has a fixed rule
+    .rules.backoff_until: the rule of linux-cubic is fixed
 tcp={stack='linux-cubic',rules={last_packets_threshold=1}} |
-    .rules.last_packets_threshold: linux-cubic
-tcp={stack='linux-cubic',rules={recovery='reno'}} | .rules.recovery: linux-cubic has a fixed rule
+    .rules.last_packets_threshold: the rule of linux-cubic
+tcp={stack='linux-cubic',rules={recovery='reno'}} | .rules.recovery: the rule of linux-cubic
 tcp={stack='linux-cubic',ack_timeout='1s'} |
     .ack_timeout: linux-cubic adapts the delay of acks to the times
 tcp={stack='linux-cubic',rules={limited_transmit_on='second'}} |
-    .rules.limited_transmit_on: linux-cubic has a fixed rule: limited transmit
+    .rules.limited_transmit_on: the rule of linux-cubic is fixed: limited
 tcp={stack='linux-cubic',idle_restart='3s'} | .idle_restart: linux-cubic halves its window
 tcp={stack='linux-cubic',rules={max_plus={}}} | .rules.max_plus: requires stack = "max-plus-reno"
 tcp={stack='linux-cubic',ecn=1} | .ecn:
@@ -398,7 +398,7 @@ tcp={stack='rfc-newreno',ecn=true} | .ecn: rfc-newreno does not support this key
 tcp={stack='rfc-newreno',handshake='tcp'} | .handshake: rfc-newreno does not model a handshake
 tcp={stack='linux-cubic',handshake='quic'} | .handshake:
 tcp={stack='rfc-newreno',fast_open=true} | .fast_open: rfc-newreno does not support this key
-tcp={stack='linux-cubic',handshake='none',fast_open=true} | .fast_open: requires connections with
+tcp={stack='linux-cubic',handshake='none',fast_open=true} | .fast_open: requires a TCP handshake
 tcp={stack='linux-cubic',ecn='accurate',fast_open=true} | .fast_open: does not support tcp.ecn
 network.bottleneck.rate={wifi='390mbit',error='60%'} | .error: must be at most 50%; use "10%"
 network.bottleneck.rate={wifi='390mbit',airtime='6ms'} | .airtime: must be at most 5.484ms
@@ -517,8 +517,8 @@ tcp={stack='rfc-newreno',pacing='fq'} | .pacing: rfc-newreno does not support th
 tcp={stack='multcp',virtual_flows=0} | .virtual_flows: 0 is too small; use at least 1
 tcp={stack='multcp',virtual_flows=1001} | .virtual_flows: 1001 is too large; use at most 1000
 tcp={stack='multcp',rules={recovery='tahoe'}} |
-    .rules.recovery: multcp has a fixed rule: losses are found by SACK or RACK; omit this key, or
-    use stack = "rfc-newreno
+    .rules.recovery: the rule of multcp is fixed: losses are found by SACK or RACK; omit
+    this key, or use stack = "rfc-newreno
 tcp={stack='tfrc',ecn=true} |
     .ecn: tfrc counts only lost packets as loss events; remove this key, or use stack =
     "linux-cubic" or "dctcp"

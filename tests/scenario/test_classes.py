@@ -179,8 +179,8 @@ def test_changes_select_class_by_name_or_index() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ("class.fat.rtt", 'class has no entry "fat" (did you mean "far"?); use near, far'),
-        ("class.2.rtt", 'class has no entry "2"; use near, far'),
+        ("class.fat.rtt", 'class contains no entry "fat" (did you mean "far"?); use near, far'),
+        ("class.2.rtt", 'class contains no entry "2"; use near, far'),
         ("class.-1.rtt", "no entry"),
         ("class.far.rttt", 'class.far.rttt: unknown key; did you mean "rtt"?'),
     ],
@@ -204,7 +204,7 @@ def test_too_many_classes_are_rejected_before_reading(monkeypatch: pytest.Monkey
 
     monkeypatch.setattr("tcpcast.scenario.classes._merge_class", read)
     (only,) = refused("".join(f'[[class]]\nname = "c{n}"\n' for n in range(1001)))
-    assert only == "class: has 1001 classes; use at most 1000 classes"
+    assert only == "class: contains 1001 classes; use at most 1000 classes"
 
 
 def test_inherited_error_is_reported_once() -> None:

@@ -68,7 +68,7 @@ def test_changes_select_stream_by_name_or_index() -> None:
     changed = original.with_changes({"cross.noise.mean": "7mbit", "cross.0.alpha": 1.9})
     assert str(changed.resolved()["cross"][1]["mean"]) == "7mbit"
     assert changed.resolved()["cross"][0]["alpha"] == 1.9
-    with pytest.raises(ScenarioError, match="cross has no entry"):
+    with pytest.raises(ScenarioError, match="cross contains no entry"):
         original.with_changes({"cross.nois.mean": "7mbit"})
 
 
@@ -198,14 +198,14 @@ def test_noise_with_many_negative_rates_has_a_warning() -> None:
     assert scenario(NOISE | {"mean": "5mbit", "sd": "2.5mbit"}).warnings() == []
     (warning,) = scenario(NOISE | {"mean": "5mbit", "sd": "5mbit"}).warnings()
     assert warning == (
-        "cross.noise has 1.08 times the specified mean rate, because 15.9 % of the drawn rates "
-        "are below 0 and set to 0; use a smaller sd"
+        "the mean rate of cross.noise is 1.08 times the specified rate, because 15.9 % of the "
+        "drawn rates are below 0 and set to 0; use a smaller sd"
     )
     # Extreme permitted values.
     for sd in ("1e-300%", "1bit"):
         assert scenario(NOISE | {"sd": sd}).warnings() == []
     (warning,) = scenario(NOISE | {"mean": "1bit", "sd": "8mbit"}).warnings()
-    assert "has 3,191,539 times the specified mean" in warning
+    assert "is 3,191,539 times the specified rate" in warning
 
 
 def test_bin_longer_than_run_is_reported() -> None:
@@ -236,7 +236,8 @@ def test_isolated_transfers_reject_cross_traffic() -> None:
         ("1,-5\n", 'line 1: "-5" is not a number'),
         (
             "1,5\n" * 100_001,
-            "has more than 100000 rows; use one row with the total bytes of each interval of 10 ms",
+            "contains more than 100000 rows; use one row with the total bytes of each interval "
+            "of 10 ms",
         ),
     ],
 )

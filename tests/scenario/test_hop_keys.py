@@ -134,7 +134,7 @@ def test_changes_select_hop_by_name_index_or_bottleneck() -> None:
             [LOOP, BACKBONE | {"queue": {"kind": "fq", "scheduler": "drr", "quantum": "100B"}}],
             'network.hop.backbone.queue.quantum: "100B" is less than one packet',
         ),
-        ([LOOP] * 33, "network.hop: has 33 entries; use at most 32"),
+        ([LOOP] * 33, "network.hop: contains 33 entries; use at most 32"),
     ],
 )
 def test_each_error_gives_one_line(hops: list[dict[str, Any]], line: str) -> None:

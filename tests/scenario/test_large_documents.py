@@ -19,7 +19,9 @@ LARGE = {
 @pytest.mark.timed
 def test_too_large_document_is_rejected_quickly(name: str) -> None:
     begin = time.monotonic()
-    with pytest.raises(ScenarioError, match=r"in\.toml: (a dotted key has too|more than 100,000)"):
+    with pytest.raises(
+        ScenarioError, match=r"in\.toml: (a dotted key has too|the scenario contains more)"
+    ):
         parse_toml(LARGE[name], "in.toml")
     assert time.monotonic() - begin < 2
 

@@ -282,7 +282,7 @@ def test_har_file_as_scenario_says_how_to_use_it(tmp_path: Path) -> None:
     with pytest.raises(ScenarioError) as caught:
         load_scenario(path)
     assert str(caught.value) == (
-        f"{path}: a page, not a scenario; to simulate loading this page over LTE, use "
+        f"{path}: this is a page, not a scenario; to simulate loading this page over LTE, use "
         f"tcpcast run page-lte --set class.web.traffic.objects={path}"
     )
     with pytest.raises(CaptureError) as caught_by_trace:

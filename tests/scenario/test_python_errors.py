@@ -14,7 +14,7 @@ ANSWER = tcpcast.run(ONE, ["pftk"])[0]
 
 WRONG: list[tuple[Callable[[], Any], type[tcpcast.TcpcastError], str]] = [
     (lambda: tcpcast.run("no-such"), tcpcast.ScenarioError, "web-10mbit"),
-    (lambda: tcpcast.run(5), tcpcast.ScenarioError, "5: neither a file nor"),  # type: ignore[arg-type]
+    (lambda: tcpcast.run(5), tcpcast.ScenarioError, "5 is neither a file nor"),  # type: ignore[arg-type]
     (lambda: tcpcast.run(ONE, "no-such"), tcpcast.UnknownEngine, "no engine 'no-such'"),
     (lambda: tcpcast.run(ONE, [5]), tcpcast.UnknownEngine, "no engine '5'"),  # type: ignore[list-item]
     (lambda: ANSWER["goodput"], tcpcast.UnknownMetric, "pftk has no 'goodput'; use 'goodput_bps'"),

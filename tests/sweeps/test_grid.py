@@ -144,8 +144,8 @@ def test_rows_of_a_file_are_cells(tmp_path: Path) -> None:
         ("network.rtt,network.rtt\n1ms,2ms\n", "line 1: use a CSV file whose columns are dotted"),
         ("name,traffic.flows\n1\n", "line 2: each of the 2 columns requires a value"),
         ("name,traffic.flows\n1,2\n1,2\n", "1, 2 is listed twice"),
-        ("name,traffic.flows\n", "day.csv has no rows; use"),
-        ("", "day.csv has no rows; use"),
+        ("name,traffic.flows\n", "day.csv contains no rows; use"),
+        ("", "day.csv contains no rows; use"),
     ],
 )
 def test_wrong_files_are_rejected(text: str, message: str, tmp_path: Path) -> None:

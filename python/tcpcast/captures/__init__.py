@@ -195,7 +195,7 @@ def _reason_by_suffix(file: str) -> str | None:
     if name.endswith(".har"):
         from tcpcast.scenario.loading import page_advice  # noqa: PLC0415 - for this error only
 
-        return f"this is this is a page, not a capture; {page_advice(file)}"
+        return f"this is a page, not a capture; {page_advice(file)}"
     if name.endswith((".flent", ".flent.gz")):
         return f"this is a flent test, not a capture; use tcpcast compare flent {file}"
     return None

@@ -39,14 +39,16 @@ def read_iperf3_test(path: Path) -> LineTest:
     for flow in logged:
         control = flow.control or "cubic"
         if control not in STACKS:
-            notes.append(f"congestion control {control} is simulated as CUBIC")
+            notes.append(f"tcpcast simulates the congestion control {control} as CUBIC")
         group = FlowGroup(UP if flow.is_measured_by_sender else DOWN, control, "BE")
         flows.setdefault(group, []).append(_BITS * flow.unique_bytes / flow.seconds)
         if flow.rtt_s > 0:
             rtts.setdefault(group, []).append(flow.rtt_s)
     seconds = max(flow.seconds for flow in logged)
     if not (0 < seconds < math.inf):
-        raise CaptureError("the test has no duration; repeat it", file=file)
+        raise CaptureError(
+            "the file does not contain the duration of the test; repeat the test", file=file
+        )
     smallest = [flow.rtt_min_s for flow in logged if flow.rtt_min_s > 0]
     return LineTest(
         "iperf3",

@@ -63,7 +63,7 @@ def read_crusader(path: Path) -> LineTest:
                 start_s, end_s = min(start_s, begin), max(end_s, end)
                 flows.setdefault(group, []).append(8 * amount / (end - begin))
     if not flows:
-        raise CaptureError("the test has no stream with data; repeat it", file=file)
+        raise CaptureError("no stream of the test carried data; repeat the test", file=file)
     pings = [
         (_seconds(ping.get("sent")), _seconds(table(ping.get("latency")).get("total")))
         for ping in map(table, rows(document.get("pings")))

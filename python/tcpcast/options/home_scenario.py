@@ -139,7 +139,7 @@ def make_home_scenario(
         if table == "link" and (own == ["queue"] or (own == ["buffer"] and values.get("buffer"))):
             message = (
                 f"--{own[0]} sets the value for both directions; remove this change, or save the "
-                "scenario with --print-scenario and change it there"
+                "scenario with --print-scenario and edit the saved file"
             )
             raise ScenarioError(InputError(changed, message))
     rates = {name: _read("--" + name, units.parse_rate, values[name]) for name in (DOWN, UP)}

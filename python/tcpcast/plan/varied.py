@@ -188,9 +188,9 @@ def _vary_senders(
             for kind, names in classes.items()
         ]
         raise NotApplicable(
-            f"plan {question.name} requires traffic of kind {units.quote(kinds[0])}"
-            f"{' or with traffic.arrivals' if len(kinds) > 1 else ''}, but the scenario has "
-            f"{', '.join(present)}"
+            f"plan {question.name} requires traffic of kind "
+            f"{units.quote(kinds[0])}{', or traffic.arrivals' if len(kinds) > 1 else ''}, but "
+            f"the traffic of the scenario is {', '.join(present)}"
         )
     require_link_rate(question, scenario)
     arriving = kind == "transfers"
@@ -318,7 +318,8 @@ def _vary_rate(question: Question, scenario: Scenario, _: str, class_name: str |
     elif (varying := scenario.bottleneck.varying) is not None:
         if not isinstance(varying, TokenBucket):
             raise NotApplicable(
-                f"plan rate requires a constant rate, but the bottleneck has a {varying.kind}"
+                "plan rate requires a constant rate, but the rate of the bottleneck is a "
+                f"{varying.kind}"
             )
         key += ".bucket"
     # The slowest bottleneck whose transmission time fits into the round-trip times.

@@ -56,7 +56,8 @@ def read_content(path: Path, most: int = MAX_BYTES, *, advice: str = TEST_ADVICE
         raise CaptureError(f"cannot be read ({error.strerror or error})", file=file) from None
     if len(data) > MAX_BYTES:
         raise CaptureError(
-            f"more than {MAX_BYTES >> 20} MiB after decompression; {advice}", file=file
+            f"the file contains more than {MAX_BYTES >> 20} MiB after decompression; {advice}",
+            file=file,
         )
     return data
 
@@ -71,7 +72,9 @@ def read_json(path: Path, program: str, *, advice: str = TEST_ADVICE) -> dict[st
     """
     file, data = str(path), read_content(path, advice=advice)
     if sum(map(data.count, (b",", b"[", b"{"))) > MAX_VALUES:
-        raise CaptureError(f"more than {MAX_VALUES:,} values; {advice}", file=file)
+        raise CaptureError(
+            f"the file contains more than {MAX_VALUES:,} values; {advice}", file=file
+        )
     try:
         document = json.loads(data)
     except RecursionError:
@@ -85,7 +88,7 @@ def read_json(path: Path, program: str, *, advice: str = TEST_ADVICE) -> dict[st
     except ValueError as error:
         where = f" in line {error.lineno}" if isinstance(error, json.JSONDecodeError) else ""
         raise CaptureError(
-            f"the file is not valid JSON{where}; use a complete file of {program}", file=file
+            f"this is not valid JSON{where}; use a complete file of {program}", file=file
         ) from None
     if not isinstance(document, dict):
         raise CaptureError(f"the JSON contains no object; use a file of {program}", file=file)

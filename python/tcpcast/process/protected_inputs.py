@@ -85,7 +85,7 @@ def protect_inputs(*files: Name) -> None:
                 raise TcpcastError(f"{os.fsdecode(file)}: {_refusal}")
             if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
                 raise TcpcastError(
-                    f"{os.fsdecode(file)}: a pipe or a device; use the name of a file"
+                    f"{os.fsdecode(file)} is a pipe or a device; use the name of a file"
                 )
     remembered = _remembered.get()
     if remembered is not None:

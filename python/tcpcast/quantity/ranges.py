@@ -111,7 +111,7 @@ def _split_range(quantity: Quantity, text: str) -> tuple[str, str]:
 
     parts = [part.strip() for part in text.split("..")]
     if len(parts) != 2:
-        what = "has more than two ends"
+        what = "contains more than two ends"
     elif not any(parts):
         what = "has no ends"
     elif not parts[1]:
@@ -120,7 +120,7 @@ def _split_range(quantity: Quantity, text: str) -> tuple[str, str]:
         what = "has no beginning"
     elif parts[1].endswith("%") and not parts[0].endswith("%"):
         # 0.01..10% would mean 1 % to 10 %, which is hardly ever intended.
-        what = f"has a percentage at only one end; use {parts[0]}%..{parts[1]}"
+        what = f"contains a percentage at only one end; use {parts[0]}%..{parts[1]}"
         raise UnitError(f"{quantity.option}: {quote(text)} {what}")
     else:
         return parts[0], parts[1]

@@ -28,9 +28,7 @@ PIE_MAX_MARK_PROBABILITY = 0.1
 """The drop probability up to which PIE marks: RFC 8033, section 5.1."""
 
 MARKING_TEXT = "mark the packets of stacks with tcp.ecn instead of dropping them"
-SPLIT_GSO_TEXT = (
-    "split each burst of segmentation offload (tcp.tso), and enqueue its packets one by one"
-)
+SPLIT_GSO_TEXT = "enqueue the packets of a tcp.tso burst one by one"
 
 Rules = Annotated[Literal["rfc", "linux"], Choice("set of rules")]
 
@@ -71,7 +69,7 @@ class Codel(ManagedQueue):
         default=0.1,
         examples=["100ms"],
         description="time for which the delay must exceed target before the first drop; typically "
-        "the longest usual RTT",
+        "the longest RTT",
     )
     ecn: StrictBool = Field(default=True, examples=[False], description=MARKING_TEXT)
     ce_threshold: PositiveDuration | None = Field(
@@ -82,13 +80,13 @@ class Codel(ManagedQueue):
     ce_threshold_selector: Annotated[Literal["any_ect", "ect1"], Choice("rule")] = Field(
         default="any_ect",
         examples=["ect1"],
-        description="packets that ce_threshold marks: all ECN-capable ones, or only those with "
-        "ECT(1) (L4S)",
+        description="packets that ce_threshold marks: all ECN-capable ones, or those with ECT(1) "
+        "(L4S)",
     )
     rules: Rules = Field(
         default="rfc",
         examples=["linux"],
-        description="algorithm: the pseudo-code of RFC 8289, or codel_impl.h of Linux",
+        description='pseudo-code of RFC 8289 ("rfc"), or codel_impl.h of Linux ("linux")',
     )
 
     def _find_errors(self) -> Errors:
@@ -168,16 +166,16 @@ class Cake(ManagedQueue):
     framing: Annotated[Literal["noatm", "atm", "ptm"], Choice("framing")] = Field(
         default="noatm",
         examples=["atm"],
-        description='framing of the line that the shaper counts: none ("noatm"), cells of 53 bytes '
-        'for 48 bytes ("atm"), or 65 bytes for 64 bytes ("ptm")',
+        description='framing that the shaper counts: none ("noatm"), 53 bytes per 48 ("atm") or 65 '
+        'per 64 ("ptm")',
     )
     tins: Annotated[Literal["besteffort", "diffserv3", "diffserv4"], Choice("traffic classes")] = (
         Field(
             default="diffserv3",
             examples=["besteffort"],
             description=(
-                'traffic classes, selected by DSCP: one ("besteffort"); bulk, best effort and '
-                'voice ("diffserv3"); or also video ("diffserv4")'
+                'traffic classes by DSCP: one ("besteffort"); bulk, best effort and voice '
+                '("diffserv3"); or also video ("diffserv4")'
             ),
         )
     )
@@ -196,31 +194,27 @@ class Cake(ManagedQueue):
     ] = Field(
         default="triple-isolate",
         examples=["dual-dsthost"],
-        description="fair sharing of the link: among hosts, among flows, among hosts and then the "
-        "flows of each host (dual- and triple-), or none (flowblind)",
+        description="fair sharing of the link among hosts, among flows, among hosts and then their "
+        "flows (dual- and triple-), or not at all (flowblind)",
     )
     ack_filter: Annotated[Literal["off", "on", "aggressive"], Choice("mode of the filter")] = Field(
         default="off",
         examples=["on"],
         description=(
-            'drop queued acks that later acks make redundant; "on" keeps two acks of a flow, '
-            '"aggressive" keeps one'
+            'drop queued acks that later acks make redundant; "on" keeps two, "aggressive" keeps '
+            "one"
         ),
     )
     ingress: StrictBool = Field(
         default=False,
         examples=[True],
-        description="charge the bytes of dropped packets to the shaper, for a shaper behind "
-        "the bottleneck",
+        description="charge dropped packets to the shaper, for a shaper behind the bottleneck",
     )
     split_gso: StrictBool = Field(default=True, examples=[False], description=SPLIT_GSO_TEXT)
     rtt: PositiveDuration = Field(
         default=0.1,
         examples=["30ms"],
-        description=(
-            "interval of the AQM, typically the RTT of the traffic; the target is 5 % of the "
-            "interval"
-        ),
+        description=("interval of the AQM, typically the RTT; the target is 5 % of this interval"),
     )
 
     def _find_errors(self) -> Errors:
@@ -262,9 +256,8 @@ class Pie(ManagedQueue):
     update: PositiveDuration = Field(
         default=0.015,
         examples=["16ms"],
-        description="update interval of the drop probability, T_UPDATE; since Linux 4.8, the "
-        "kernel's timers round the default up to 16 ms (CONFIG_HZ=1000) or 20 ms "
-        "(CONFIG_HZ=250)",
+        description="update interval of the drop probability, T_UPDATE; since Linux 4.8, timers "
+        "round it up to 16 ms (CONFIG_HZ=1000) or 20 ms (CONFIG_HZ=250)",
     )
     burst: PositiveDuration = Field(
         default=0.15,
@@ -290,8 +283,8 @@ class Pie(ManagedQueue):
     rules: Annotated[Literal["rfc", "linux", "linux-4"], Choice("set of rules")] = Field(
         default="rfc",
         examples=["linux"],
-        description="algorithm: the pseudo-code of RFC 8033, sch_pie.c of Linux, or sch_pie.c of "
-        "Linux 3.14 to 5.0, which estimates the departure rate (dq_rate_estimator)",
+        description='pseudo-code of RFC 8033 ("rfc"), sch_pie.c of Linux ("linux"), or sch_pie.c '
+        'of Linux 3.14 to 5.0, which estimates the departure rate ("linux-4")',
     )
 
     def simulator_config(self, mtu_bytes: int, /) -> dict[str, Any]:
@@ -341,8 +334,8 @@ class Dualpi2(ManagedQueue):
     coupling_factor: Annotated[int, *integer_annotation(1, 255)] = Field(
         default=2,
         examples=[2],
-        description="coupling factor k: if classic packets are dropped or marked with the "
-        "probability p^2, L4S packets are marked with the probability k p",
+        description="k: classic packets are dropped or marked with probability p^2, and L4S "
+        "packets are marked with k p",
     )
     step_thresh: PositiveDuration = Field(
         default=0.001,
@@ -352,9 +345,8 @@ class Dualpi2(ManagedQueue):
     ramp: PositiveDuration | None = Field(
         default=None,
         examples=["1ms"],
-        description="range of the delay above step_thresh in which the marking probability rises "
-        "to 1 (RFC 9332, appendix A.1); by default, the probability rises in one step, "
-        "as in Linux",
+        description="range of delay above step_thresh in which the marking probability rises to 1 "
+        "(RFC 9332, appendix A.1); default: one step, as in Linux",
     )
     min_qlen_step: Annotated[int, *integer_annotation(0, MAX_FLOWS)] = Field(
         default=0,
@@ -364,25 +356,22 @@ class Dualpi2(ManagedQueue):
     classic_protection: Annotated[int, *integer_annotation(0, 100)] = Field(
         default=10,
         examples=[20],
-        description="percentage of the link's rate for the classic queue while both queues "
-        "hold packets",
+        description="percentage of the rate for the classic queue while both hold packets",
     )
     overload: Annotated[Literal["drop_on_overload", "overflow"], Choice("rule")] = Field(
         default="drop_on_overload",
         examples=["overflow"],
-        description="response to overload: drop L4S packets, or queue them up to the buffer limit",
+        description="under overload: drop L4S packets, or queue them up to the buffer limit",
     )
     drop: Annotated[Literal["drop_dequeue", "drop_enqueue"], Choice("rule")] = Field(
         default="drop_dequeue",
         examples=["drop_enqueue"],
-        description="whether packets are dropped and marked when they leave the queue, or when "
-        "they enter it",
+        description="whether packets are dropped and marked on dequeue or on enqueue",
     )
     classify: Annotated[Literal["l4s_ect", "any_ect"], Choice("rule")] = Field(
         default="l4s_ect",
         examples=["any_ect"],
-        description="packets that enter the L4S queue: those with ECT(1) or CE, or all "
-        "ECN-capable ones",
+        description="packets of the L4S queue: those with ECT(1) or CE, or all ECN-capable ones",
     )
     split_gso: StrictBool = Field(default=True, examples=[False], description=SPLIT_GSO_TEXT)
 

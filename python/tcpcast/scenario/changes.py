@@ -203,5 +203,7 @@ def _find_entry_index(entries: list[Any], part: str, above: tuple[str, ...], dot
         return int(part)
     listed = ", ".join(names) or f"0 to {len(entries) - 1}"
     here = ".".join(above)
-    message = f"{here} has no entry {quote(part)}{did_you_mean_text(part, names)}; use {listed}"
+    message = (
+        f"{here} contains no entry {quote(part)}{did_you_mean_text(part, names)}; use {listed}"
+    )
     raise ScenarioError(InputError(dotted, message))

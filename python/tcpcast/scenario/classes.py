@@ -86,7 +86,7 @@ class UserClass(Table):
     start: Duration | None = Field(
         default=None,
         examples=["10s"],
-        description="start time of the flows, which start within one RTT; default: 0s",
+        description="start time of the flows, spread over one RTT; default: 0s",
     )
     stop: PositiveDuration | None = Field(
         default=None,
@@ -102,7 +102,7 @@ class UserClass(Table):
         default=None,
         examples=[["core", "line"]],
         description="links from the server to the client in order; several lists are equal-cost "
-        "routes, of which a hash selects one per connection (ECMP)",
+        "routes (ECMP): a hash selects one per connection",
     )
     back: Routes | None = Field(
         default=None,
@@ -122,15 +122,12 @@ class UserClass(Table):
     host: Name | None = Field(
         default=None,
         examples=["laptop"],
-        description=(
-            "client host, for queues that share the link among hosts; classes may have the same "
-            "host"
-        ),
+        description=("client host, for queues that share the link among hosts"),
     )
     dscp: Dscp | None = Field(
         default=None,
         examples=["ef"],
-        description='codepoint of all packets, for queue = "cake"; default: cs0',
+        description='DSCP of all packets, for queue = "cake"; default: cs0',
     )
     sends: Annotated[Literal["server", "client", "both"], Choice("sender")] | None = Field(
         default=None,
@@ -309,7 +306,7 @@ def merge_classes(data: Mapping[str, Any], context: ValidationContext) -> dict[s
     laid = dict(data)
     entries = laid.get("class")
     if isinstance(entries, list) and len(entries) > MAX_CLASSES:
-        message = f"has {len(entries)} classes; use at most {MAX_CLASSES} classes"
+        message = f"contains {len(entries)} classes; use at most {MAX_CLASSES} classes"
         raise make_key_error(message, "class")
     if isinstance(entries, list):
         laid["class"] = [_merge_class(e, laid) if _is_table(e) else e for e in entries]

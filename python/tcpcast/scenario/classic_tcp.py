@@ -76,7 +76,7 @@ CLASSIC_RECOVERY = {
     ),
     "rfc-newreno-patient": (
         "recovery as in RFC 6582, but only the first retransmission restarts the timer, so a long "
-        "recovery ends in a timeout; similar to the impatient variant of RFC 6582"
+        "recovery times out, similar to RFC 6582's impatient variant"
     ),
     TAHOE: (
         "no fast recovery: the fast retransmit is followed by slow start from one packet "

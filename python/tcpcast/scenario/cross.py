@@ -58,8 +58,8 @@ def _read_times_and_bytes(rows: Iterable[list[str]], name: str) -> tuple[list[fl
         sizes.append(size)
         if len(times) > MAX_ROWS:
             raise UnitError(
-                f"{name} has more than {MAX_ROWS} rows; use one row with the total bytes of each "
-                "interval of 10 ms"
+                f"{name} contains more than {MAX_ROWS} rows; use one row with the total bytes of "
+                "each interval of 10 ms"
             )
     if not times:
         raise UnitError(
@@ -157,10 +157,7 @@ class CrossStream(Table):
     bin: PositiveDuration | None = Field(
         default=None,
         examples=["10ms"],
-        description=(
-            "length of the intervals in which the rate of the cross traffic is constant, for hops "
-            "with shared = false"
-        ),
+        description=("interval of constant cross-traffic rate, for hops with shared = false"),
     )
 
     def mean_bps(self, hop_bps: float) -> float:
@@ -254,7 +251,7 @@ class FgnCross(_MeanRateCross):
     bin: PositiveDuration | None = Field(
         default=_DEFAULT_BIN_S,
         examples=["10ms"],
-        description="length of the intervals in which the rate is constant",
+        description="length of each interval of constant rate",
     )
 
     @property

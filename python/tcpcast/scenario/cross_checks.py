@@ -242,9 +242,9 @@ def warn_about_cross_traffic(scenario: Scenario) -> list[str]:
         below, kept = stream.truncation_effect(place.link.rate)
         if kept > MAX_MEAN_RATIO:
             texts.append(
-                f"cross.{stream.name or index} has {units.digits(kept, 3)} times the specified "
-                f"mean rate, because {100 * below:.3g} % of the drawn rates are below 0 and set "
-                "to 0; use a smaller sd"
+                f"the mean rate of cross.{stream.name or index} is {units.digits(kept, 3)} times "
+                f"the specified rate, because {100 * below:.3g} % of the drawn rates are below 0 "
+                "and set to 0; use a smaller sd"
             )
     return texts
 

@@ -121,7 +121,7 @@ def _read_values_and_weights(
         values.append(numbers[0])
         weights.append(numbers[1] if columns == 2 else 1.0)
         if len(values) > MAX_VALUES:
-            raise UnitError(f"{name} has more than {MAX_VALUES} values; use a histogram")
+            raise UnitError(f"{name} contains more than {MAX_VALUES} values; use a histogram")
     if not values:
         raise UnitError(
             f"{name} contains no values; add the header line `value`, and one number per line"

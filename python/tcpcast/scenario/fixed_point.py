@@ -36,7 +36,7 @@ class FixedPoint(Table):
     ] = Field(
         default="delay",
         examples=["fill"],
-        description="scheme 1: the later packets that a delayed packet also delays: none "
+        description="in scheme 1, the later packets that a delayed packet also delays: none "
         '("delay"), all ("cap"), or all except while the flow has fewer queued packets '
         'than a random number ("fill")',
     )
@@ -44,8 +44,8 @@ class FixedPoint(Table):
         default=False,
         examples=[True],
         description=(
-            "group measurements by the number of active flows; the bounds of consecutive groups "
-            "differ by a factor of 2^(1/8)"
+            "group measurements by the number of active flows; the group bounds grow by a factor "
+            "of 2^(1/8)"
         ),
     )
     moments: Annotated[int, *integer_annotation(1, 2)] = Field(
@@ -56,8 +56,7 @@ class FixedPoint(Table):
     references: Annotated[int, *integer_annotation(1, 10**6)] = Field(
         default=100,
         examples=[1],
-        description="reference flows per class, at most a tenth of the flows of the class; "
-        "Baccelli, Hong and Liu use 1",
+        description="reference flows per class, at most a tenth of the class",
     )
     steps: Annotated[int, *integer_annotation(2, 1000)] = Field(
         default=16, examples=[24], description="iterations before the measurement"
@@ -68,8 +67,8 @@ class FixedPoint(Table):
     tolerance: Ratio = Field(
         default=0.05,
         examples=["5%"],
-        description="tolerated relative difference of rates and times; the tolerance for queues "
-        "and losses is twice as large",
+        description="tolerated relative difference of rates and times; for queues and losses, it "
+        "is twice as large",
     )
 
     def _find_errors(self) -> Errors:

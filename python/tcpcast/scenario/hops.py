@@ -30,10 +30,7 @@ class Hop(Link):
     shared: StrictBool = Field(
         default=True,
         examples=[False],
-        description=(
-            "true: all sources share this hop; false: each source passes a separate hop of this "
-            "kind"
-        ),
+        description=("whether all sources share this hop; false: one hop per source"),
     )
 
 

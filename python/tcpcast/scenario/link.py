@@ -184,9 +184,7 @@ class Link(Table):
         default=math.inf,
         alias="rate",
         examples=["10mbit"],
-        description=(
-            "rate, counted in IP bytes; the rate of a bottleneck or a shared hop may vary"
-        ),
+        description=("rate in IP bytes"),
     )
     delay: Duration | None = Field(
         default=None,

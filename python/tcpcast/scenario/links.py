@@ -38,9 +38,7 @@ _FILE_ADVICE = 'use file = "pass.csv" (columns `time`, and `rate`, `delay` or `l
 class Change(Table):
     """New values of a link from a time on."""
 
-    rate: Rate | None = Field(
-        default=None, examples=["500mbit"], description="rate, counted in IP bytes"
-    )
+    rate: Rate | None = Field(default=None, examples=["500mbit"], description="rate in IP bytes")
     delay: Duration | None = Field(
         default=None, examples=["40ms"], description="one-way propagation delay"
     )
@@ -97,7 +95,7 @@ def _read_change_rows(rows: Iterable[list[str]], name: str) -> dict[str, dict[st
         values = zip(columns[1:], cells[1:], strict=True)
         changes[cells[0]] = {key: cell for key, cell in values if cell}
         if len(changes) > MAX_CHANGES:
-            raise UnitError(f"{name} has more than {MAX_CHANGES:,} rows; use fewer changes")
+            raise UnitError(f"{name} contains more than {MAX_CHANGES:,} rows; use fewer changes")
     return changes
 
 
@@ -156,8 +154,7 @@ class NetworkLink(Link):
     each: Name | None = Field(
         default=None,
         examples=["home"],
-        description='create one link per member of this site, or per sender ("sender"); by '
-        "default, all share one link",
+        description="create one link per member of this site or per sender; default: one for all",
     )
     jitter: JitterRule | None = Field(
         default=None,
@@ -174,9 +171,8 @@ class NetworkLink(Link):
     remark: RemarkRule | None = Field(
         default=None,
         examples=[{"ect1": "ect0"}],
-        description='change of the ECN field by a middlebox: the field is cleared ("bleach"), set '
-        'to a random codepoint ("random"), or changed according to a table of '
-        "codepoints",
+        description='change of the ECN field by a middlebox: it is cleared ("bleach"), random '
+        '("random"), or replaced by a table of codepoints',
     )
     at: Changes = Field(
         default={},

@@ -61,7 +61,7 @@ def load(source: str | PathLike[str], *, changes: Mapping[str, Any] | None = Non
     """
     path = find_scenario_file(source)
     if path.suffix.lower() == ".har":
-        raise ScenarioError(f"{source}: a page, not a scenario; {page_advice(source)}")
+        raise ScenarioError(f"{source}: this is a page, not a scenario; {page_advice(source)}")
     protect_inputs(path)
     folder = None if path.parent == PACKAGED else path.parent
     return parse_scenario(read_scenario_text(path), str(source), changes=changes, folder=folder)
@@ -93,7 +93,9 @@ def parse_scenario(
         As for :func:`load`.
     """
     if len(text) > MAX_FILE_BYTES:
-        raise ScenarioError(f"{where}: larger than 16 MiB; move values to a CSV file")
+        raise ScenarioError(
+            f"{where}: the scenario is larger than 16 MiB; move values to a CSV file"
+        )
     tables = parse_toml(text, where)
     return Scenario.from_dict(apply_changes(tables, changes) if changes else tables, folder=folder)
 
@@ -126,7 +128,7 @@ def read_packaged_text(name: str) -> str:
         There is no packaged scenario with this name.
     """
     if name not in get_packaged_names():
-        raise ScenarioError(f"{name}: no packaged scenario{_suggest_packaged_names(name)}")
+        raise ScenarioError(f"{name} is not a packaged scenario{_suggest_packaged_names(name)}")
     return read_scenario_text(PACKAGED / f"{name}.toml")
 
 
@@ -142,7 +144,7 @@ def find_scenario_file(source: str | PathLike[str]) -> Path:
         path = Path(source)
     except TypeError:
         raise ScenarioError(
-            f"{source!r}: neither a file nor a packaged scenario{_suggest_packaged_names('')}"
+            f"{source!r} is neither a file nor a packaged scenario{_suggest_packaged_names('')}"
         ) from None
     protect_inputs(path)
     try:
@@ -150,7 +152,7 @@ def find_scenario_file(source: str | PathLike[str]) -> Path:
     except (FileNotFoundError, NotADirectoryError, ValueError):
         mode = 0
     except OSError as error:
-        raise ScenarioError(f"{source}: cannot be read ({error}); use a file name") from None
+        raise ScenarioError(f"{source} cannot be read ({error}); use a file name") from None
     if stat.S_ISREG(mode):
         return path
     name = str(source).removesuffix(".toml")
@@ -183,7 +185,8 @@ def parse_toml(text: str, where: str) -> dict[str, Any]:
     # Reject documents that would take minutes and gigabytes to parse.
     if text.count("=") > _MAX_KEYS:
         raise ScenarioError(
-            f"{where}: more than {_MAX_KEYS:,} keys; use fewer keys, or move values to a CSV file"
+            f"{where}: the scenario contains more than {_MAX_KEYS:,} keys; use fewer keys, or move "
+            "values to a CSV file"
         )
     quoted = max((len(_QUOTED_DOT.findall(line)) for line in text.split("\n")), default=0)
     if quoted > _MAX_QUOTED_DOTS or _LONG_DOTTED_KEY.search(text):
@@ -223,12 +226,14 @@ def read_scenario_text(path: Path) -> str:
     """
     try:
         if path.stat().st_size > MAX_FILE_BYTES:
-            raise ScenarioError(f"{path}: larger than 16 MiB; move values to a CSV file")
+            raise ScenarioError(
+                f"{path}: the scenario is larger than 16 MiB; move values to a CSV file"
+            )
         return path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise ScenarioError(f"{path}: not a text file; check the file name") from None
+        raise ScenarioError(f"{path} is not a text file; check the file name") from None
     except OSError as error:
-        raise ScenarioError(f"{path}: cannot be read ({error.strerror}); check the file") from None
+        raise ScenarioError(f"{path} cannot be read ({error.strerror}); check the file") from None
 
 
 def _suggest_packaged_names(name: str) -> str:

@@ -18,5 +18,5 @@ class MeanField(Table):
     flows: Annotated[int, *integer_annotation(MIN_FLOWS, MAX_FLOWS)] = Field(
         default=DEFAULT_FLOWS,
         examples=[10_000],
-        description="number of simulated sources; more sources take longer and reduce errors",
+        description="number of simulated sources; more sources take longer, but reduce errors",
     )

@@ -196,10 +196,7 @@ class Scenario(Table):
         alias="link",
         max_length=MAX_LINKS,
         examples=[{"core": {"rate": "1gbit"}}],
-        description=(
-            "links of a network, instead of [network.bottleneck]; each class has a route over "
-            "these links"
-        ),
+        description=("links of a network, instead of [network.bottleneck]; each class has a route"),
     )
     sites: dict[Name, Site] = Field(
         default={},

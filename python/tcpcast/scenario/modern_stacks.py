@@ -123,7 +123,7 @@ _PRAGUE = ModernStack(
     "TCP Prague of June 2021 (version 0.6) for L4S, with ECT(1)",
     window_reduction="half the mean share of marked packets",
     keys=_LINUX | {"ecn": True, "ecn_fallback": False},
-    why_not_in_linux="the mainline kernel has no TCP Prague",
+    why_not_in_linux="the mainline kernel does not contain TCP Prague",
     unvalidated_source="draft-briscoe-iccrg-prague-congestion-control",
 )
 
@@ -160,7 +160,7 @@ MODERN_STACKS = {
             "handshake": "none",
             "host_noise": "0s",
         },
-        why_not_in_linux="Linux always detects losses by RACK if it has SACK",
+        why_not_in_linux="Linux always uses RACK together with SACK",
     ),
     "bbr3": ModernStack(
         "bbr3",
@@ -176,7 +176,7 @@ MODERN_STACKS = {
         "multcp",
         "MulTCP (Crowcroft and Oechslin, 1998): one connection sends like N Reno flows",
         keys=_LINUX | {"virtual_flows": 2},
-        why_not_in_linux="Linux has no MulTCP",
+        why_not_in_linux="Linux does not contain MulTCP",
         unvalidated_source="Crowcroft and Oechslin (1998)",
     ),
     # 3 packets per RTT at first (RFC 5348, section 4.2).
@@ -186,7 +186,7 @@ MODERN_STACKS = {
         window_reduction="TFRC's equation",
         keys=_LINUX | {"initial_window": 3},
         why_no_ecn="tfrc counts only lost packets as loss events",
-        why_not_in_linux="Linux has no TFRC for TCP",
+        why_not_in_linux="Linux does not contain TFRC for TCP",
         unvalidated_source="RFC 5348",
     ),
     "prague": _PRAGUE,

@@ -60,7 +60,7 @@ class Network(Table):
     rtt: PositiveDuration | None = Field(
         default=None,
         examples=["50ms"],
-        description="RTT of a packet and its ack on the idle path, including transmission times",
+        description="idle RTT of a packet and its ack, including transmission times",
     )
     return_delay: Duration | None = Field(
         default=None,
@@ -345,8 +345,8 @@ class Network(Table):
         if quantum is not None and quantum < self.packet:
             yield (
                 ("queue", "quantum"),
-                f'"{quantum}B" is less than one packet, so a flow would send nothing in some '
-                f'turns; use at least "{self.packet}B"',
+                f'"{quantum}B" is less than one packet, so a flow would send no packet in some '
+                f'rounds; use at least "{self.packet}B"',
             )
 
     def _find_key_that_needs_rtt(self) -> str | None:

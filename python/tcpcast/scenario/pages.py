@@ -44,13 +44,13 @@ class PageObject(Table):
 
     name: Annotated[str, Field(min_length=1, max_length=200)] = Field(
         examples=["app.js"],
-        description="name of the object, to which `parent` of other objects refers",
+        description="name to which `parent` of other objects refers",
     )
-    size: Bytes = Field(examples=["30KB"], description="size of the answer, including its headers")
+    size: Bytes = Field(examples=["30KB"], description="size of the answer with its headers")
     parent: str | None = Field(
         default=None,
         examples=["index.html"],
-        description="object that refers to this object; default: the first object",
+        description="object that refers to this one; default: the first",
     )
     found: Ratio = Field(
         default=1.0,
@@ -61,8 +61,8 @@ class PageObject(Table):
     delay: Duration = Field(
         default=0.0,
         examples=["20ms"],
-        description="time between the discovery of the object and its request, such as the run "
-        "time of a script; default: 0s",
+        description="time from the discovery of the object to its request, such as that of a "
+        "script; default: 0s",
     )
     server_time: Duration = Field(
         default=0.0,
@@ -169,7 +169,7 @@ def _integer(text: str) -> object:
 
 def _check_number_of_objects(count: int, name: str) -> None:
     if count > MAX_OBJECTS:
-        raise UnitError(f"{name} has more than {MAX_OBJECTS:,} objects; use a smaller page")
+        raise UnitError(f"{name} contains more than {MAX_OBJECTS:,} objects; use a smaller page")
 
 
 def sort_objects(objects: Sequence[PageObject]) -> list[tuple[PageObject, int | None]]:
@@ -214,7 +214,7 @@ def _check_page(objects: list[PageObject]) -> list[PageObject]:
     sort_objects(objects)
     hosts = {item.host for item in objects}
     if len(hosts) > MAX_HOSTS:
-        raise UnitError(f"the page has {len(hosts)} hosts; use at most {MAX_HOSTS}")
+        raise UnitError(f"the page uses {len(hosts)} hosts; use at most {MAX_HOSTS}")
     return objects
 
 

@@ -74,8 +74,7 @@ class Probes(Table):
         min_length=1,
         max_length=100,
         examples=[["95%", "50%"]],
-        description="for each of these shares, report the goodput that this share of the files "
-        "exceeds",
+        description="report the goodput that these shares of the files exceed",
     )
     goodput_packets: Annotated[int, *integer_annotation(1, 10**6)] | None = Field(
         default=None,

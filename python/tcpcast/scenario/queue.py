@@ -221,8 +221,8 @@ class FairQueue(Table):
         default="longest",
         examples=["arriving"],
         description=(
-            "packet that a full shared buffer drops: the last or the first packet of the longest "
-            "queue, or the arriving packet"
+            "packet that a full shared buffer drops: the last or first of the longest queue, or "
+            "the arriving packet"
         ),
     )
     ties: (

@@ -17,7 +17,7 @@ RETURN = "return"
 class ReturnLink(Table):
     """The link that the ACKs of all sources share, instead of a return path without a queue."""
 
-    rate: Rate = Field(examples=["1mbit"], description="rate, counted in IP bytes")
+    rate: Rate = Field(examples=["1mbit"], description="rate in IP bytes")
     buffer: BufferSize = Field(
         default=UNLIMITED,
         examples=["50pkt"],

@@ -159,10 +159,7 @@ class Run(Table):
     replications: Annotated[int, *integer_annotation(1, 100_000)] = Field(
         default=1,
         examples=[4],
-        description=(
-            "number of independent runs; the intervals of a single run are computed with batch "
-            "means"
-        ),
+        description=("number of independent runs; with a single run, intervals use batch means"),
     )
     seed: Annotated[int, *integer_annotation(0, MAX_SEED)] = Field(default=1, examples=[1])
     rtt_spread: Ratio | None = Field(
@@ -190,10 +187,7 @@ class Run(Table):
     report_at: ReportTimes | None = Field(
         default=None,
         examples=[["100ms", "1s"]],
-        description=(
-            "times after the start of each bulk flow at which the table `delivered` reports the "
-            "delivered data"
-        ),
+        description=("times after the start of each bulk flow that the table `delivered` contains"),
     )
 
     @property

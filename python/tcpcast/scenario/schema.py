@@ -107,7 +107,7 @@ _COMMON_KEYS = {
     "flows": "number of flows; optional if classes contain it",
     "high": "upper bound",
     "kind": "name of the kind",
-    "link": "place of the path where packets are captured",
+    "link": "place on the path where packets are captured",
     "low": "lower bound",
     "mean": "mean of the distribution, including the minimum",
     "mean_field": "settings of the mean-field engine",

@@ -65,9 +65,9 @@ def _read_rows(rows: Iterable[list[str]], name: str) -> dict[str, list[Any]]:
         for (key, values), cell in zip(columns.items(), cells, strict=True):
             values.append(cell if key == LABEL_KEY else parse_value(cell))
         if number > MAX_FILE_LINES:
-            raise UnitError(f"{name} has more than {MAX_FILE_LINES:,} lines; use fewer rows")
+            raise UnitError(f"{name} contains more than {MAX_FILE_LINES:,} lines; use fewer rows")
     if not columns or not next(iter(columns.values())):
-        raise UnitError(f"{name} has no rows; {_FILE_ADVICE}")
+        raise UnitError(f"{name} contains no rows; {_FILE_ADVICE}")
     return columns
 
 
@@ -113,7 +113,7 @@ class Sweep(Table):
         "1, ...",
     )
     feed: Annotated[Literal["scenario", "measured"], Choice("feed")] = Field(
-        default="scenario", description="inputs of formulas, as `tcpcast run --feed`"
+        default="scenario", description="inputs of formulas, as in `tcpcast run --feed`"
     )
     zip: Annotated[
         list[list[str]],

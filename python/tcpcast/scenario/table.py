@@ -354,7 +354,7 @@ def _reword_error(
         bound = f"at least {error['ctx'].get('min_length')}"
         if kind == "too_long":
             bound = f"at most {error['ctx']['max_length']}"
-        return make_error_at(f"has {size} entries; use {bound}", *location)
+        return make_error_at(f"contains {size} entries; use {bound}", *location)
     written = f"; use {example}" if example else ""
     message = f"{quote(value)} is not {_expected_type_text(error)}{written}"
     entries = table.example(str(location[0])) if location else None

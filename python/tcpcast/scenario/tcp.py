@@ -161,8 +161,8 @@ class SocketBuffers(Table):
     )
     receive: Bytes = Field(
         examples=["32MiB"],
-        description="third value of tcp_rmem; Linux 6.18 advertises five eighths of this size as "
-        "the window",
+        description="third value of tcp_rmem; Linux 6.18 advertises five eighths of it as the "
+        "window",
     )
 
     def _find_errors(self) -> Errors:
@@ -227,7 +227,9 @@ def _read_stack(value: object) -> str:
                 f"{engine} formula"
             )
     if value == "reno":
-        raise UnitError('"reno" is not a stack; use "linux-reno", or "rfc-reno", which has no SACK')
+        raise UnitError(
+            '"reno" is not a stack; use "linux-reno", or "rfc-reno", which does not use SACK'
+        )
     return choice_validator("stack", tuple(STACKS))(value)
 
 
@@ -281,14 +283,13 @@ class Tcp(Table):
         examples=["10s"],
         description=(
             "when a persistent connection restarts slow start: never, one RTO after the last sent "
-            "packet (RFC 5681, 4.1), or a given time after the last ack; the last rule also resets "
-            "ssthresh"
+            "packet (RFC 5681, 4.1), or a time after the last ack; a time also resets ssthresh"
         ),
     )
     host_noise: HostDelay = Field(
         examples=["0.1ms"],
-        description="mean delay that scheduling, interrupts and timers of the host add to a "
-        "packet; exponentially distributed",
+        description="mean delay that the host's scheduling, interrupts and timers add; "
+        "exponentially distributed",
     )
     kernel: (
         Annotated[
@@ -319,8 +320,7 @@ class Tcp(Table):
         examples=["tls13"],
         description=(
             "handshake before the data: none, TCP alone, or TCP followed by TLS 1.2 or 1.3. TLS "
-            "1.3 can resume a session, with or without data in its first message (0-RTT). QUIC "
-            "uses TLS 1.3 without TCP"
+            "1.3 can resume a session, also with 0-RTT data"
         ),
     )
     certificate: Bytes | None = Field(
@@ -344,15 +344,14 @@ class Tcp(Table):
     ack_packets: Annotated[int, *integer_annotation(1, MAX_ACK_PACKETS)] | None = Field(
         default=None,
         examples=[10],
-        description="number of ack-eliciting packets per ack of a QUIC stack; fewer packets are "
-        "acknowledged after ack_timeout",
+        description="ack-eliciting packets per ack of a QUIC stack; fewer packets are acknowledged "
+        "after ack_timeout",
     )
     ecn: EcnUse | None = Field(
         default=None,
         examples=["accurate"],
-        description="use ECN: AQM marks packets instead of dropping them, and the receiver echoes "
-        "marks (true, RFC 3168) or counts them (accurate, RFC 9768). bbr3 responds to "
-        "marks on paths of at most 5 ms",
+        description="AQM marks packets instead of dropping them, and the receiver echoes marks "
+        "(true, RFC 3168) or counts them (accurate, RFC 9768)",
     )
     pacing: Pacing | None = Field(
         default=None,
@@ -364,9 +363,8 @@ class Tcp(Table):
     socket_buffers: _SocketBuffersRule | None = Field(
         default=None,
         examples=["linux-6.18"],
-        description="maximum sizes to which the socket buffers grow: the defaults of the release "
-        'in tcp.kernel ("kernel"), the defaults of another release of Linux, or a '
-        "table { send, receive }",
+        description="maximum sizes of the autotuned socket buffers: the defaults of tcp.kernel "
+        '("kernel") or of another Linux release, or a table { send, receive }',
     )
     nodelay: StrictBool | None = Field(
         default=None,
@@ -401,8 +399,8 @@ class Tcp(Table):
     ecn_fallback: StrictBool | None = Field(
         default=None,
         examples=[True],
-        description="let `prague` detect queues with classic ECN by their delay, and reduce its "
-        "window like Reno on such queues",
+        description="`prague` detects queues with classic ECN by their delay, and reduces its "
+        "window there like Reno",
     )
     rules: TcpRules = Field(
         examples=[{"timer_restart": "send"}],
@@ -463,7 +461,7 @@ class Tcp(Table):
             )
             yield make_error_at(message, "certificate")
         if self.is_modern and self.fast_open and self.handshake in (None, "none"):
-            message = 'requires connections with a SYN; set tcp.handshake = "tcp" or "tls13"'
+            message = 'requires a TCP handshake; set tcp.handshake = "tcp" or "tls13"'
             yield make_error_at(message, "fast_open")
         if self.fast_open and self.ecn == "accurate":
             message = 'does not support tcp.ecn = "accurate"; use ecn = true, or remove this key'
@@ -474,7 +472,7 @@ class Tcp(Table):
                     yield make_error_at(message, key)
         if self.stack == MAX_PLUS:
             message = (
-                f"{MAX_PLUS} has instantaneous loss feedback and one ack per packet; remove this "
+                f"{MAX_PLUS} uses instantaneous loss feedback and one ack per packet; remove this "
                 "key"
             )
             for key in _KEYS_UNUSED_BY_MAX_PLUS:

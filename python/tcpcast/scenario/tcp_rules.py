@@ -187,10 +187,11 @@ def find_inapplicable_rules(
     for key in rules.changed_keys():
         if is_modern:
             instead = _MODERN_RULES[key]
-            message = f"{stack} has a fixed rule: {instead}; {USE_CLASSIC_ADVICE}"
+            message = f"the rule of {stack} is fixed: {instead}; {USE_CLASSIC_ADVICE}"
             yield make_error_at(message, "rules", key)
         elif stack == MAX_PLUS:
             message = (
-                f"{MAX_PLUS} has instantaneous loss feedback and no such rule; remove this key"
+                f"{MAX_PLUS} uses instantaneous loss feedback, to which this rule does not apply; "
+                "remove this key"
             )
             yield make_error_at(message, "rules", key)

@@ -197,7 +197,7 @@ class Reading(Table):
     size: Bytes = Field(
         default=65_536,
         examples=["64KiB"],
-        description="maximum bytes of a read; default: 64KiB",
+        description="maximum size of a read; default: 64KiB",
     )
     pause: TimeDistribution = Field(examples=["20ms"], description="time between two reads")
 
@@ -209,7 +209,7 @@ class Reading(Table):
 class Writing(Table):
     """An application that writes blocks to its socket, with gaps between them."""
 
-    size: BytesDistribution = Field(examples=["100KB"], description="bytes of a block")
+    size: BytesDistribution = Field(examples=["100KB"], description="size of a block")
     gap: TimeDistribution = Field(
         examples=["50ms"],
         description="time from the write of a whole block to the next write",
@@ -234,7 +234,7 @@ _READS_FIELD: Any = Field(
     default=None,
     examples=["10mbit"],
     description="how fast the receiving application reads: a rate, or a table with the size of a "
-    "read and the pause after each read; by default, data are read at once",
+    "read and the pause after it; by default, data are read at once",
 )
 _NO_WRITES = {"writes": 'requires kind = "bulk"; use kind = "bulk", or remove this key'}
 
@@ -358,8 +358,8 @@ class Bulk(Table):
         default="within-rtt",
         alias="start",
         examples=[{"distribution": "uniform", "low": "0s", "high": "1s"}],
-        description="start times: one time, a distribution, a list, uniform within one RTT, or "
-        "as iperf3 -P, which connects the flows one after another and then starts all",
+        description="start times: one time, a distribution, a list, uniform within one RTT, or as "
+        "iperf3 -P, which connects one flow after another and then starts all",
     )
     reads: ReadingRule | None = _READS_FIELD
     writes: Writing | None = Field(
@@ -587,8 +587,8 @@ class Requests(_Flows):
     fan_in: Annotated[int, *integer_annotation(1, 100_000)] = Field(
         default=1,
         examples=[32],
-        description="number of requests that a client sends at once, each on a separate flow; "
-        "`flows` must be a multiple of this number",
+        description="requests that a client sends at once, each on a separate flow; `flows` must "
+        "be a multiple of this number",
     )
 
 
@@ -601,7 +601,7 @@ class Messages(_Flows):
     ecn: Annotated[Literal["ect0", "ect1"], Choice("codepoint")] | None = Field(
         default=None,
         examples=["ect1"],
-        description="ECN codepoint of the packets; the sender ignores marks; default: not "
+        description="ECN codepoint of the packets, whose sender ignores marks; default: not "
         "ECN-capable",
     )
 
@@ -673,7 +673,7 @@ class Stream(_Flows):
         least = max(self.start_buffer, self.segment)
         if self.max_buffer < least:
             message = (
-                "must hold a segment and start_buffer; use at least "
+                "must be at least as long as segment and start_buffer; use at least "
                 f'"{units.format_duration(least)}"'
             )
             yield make_error_at(message, "max_buffer")
@@ -707,8 +707,8 @@ class Pages(Table):
     ] = Field(
         default="2",
         examples=["1.1"],
-        description="version of HTTP: six connections per host with one request at a time (1.1), "
-        "one TCP connection per host (2), or one QUIC connection per host (3); default: 2",
+        description="version of HTTP: per host, six connections with one request at a time (1.1), "
+        "one TCP connection (2) or one QUIC connection (3); default: 2",
     )
     order: Annotated[Literal["priority", "in-turn"], Choice("order of answers")] = Field(
         default="priority",
@@ -734,10 +734,7 @@ class Pages(Table):
     server_time: TimeDistribution = Field(
         default_factory=_zero_time,
         examples=["20ms"],
-        description=(
-            "time that the server needs for each answer, in addition to server_time of the object; "
-            "default: 0s"
-        ),
+        description=("time that the server adds to server_time of each object; default: 0s"),
     )
     pause: TimeDistribution = Field(
         default_factory=lambda: Constant[Duration].model_construct(

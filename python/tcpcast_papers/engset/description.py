@@ -27,9 +27,9 @@ def _preface(runs: Runs) -> list[str]:
         f"The paper is {CITATION}. Published values are printed in the paper. tcpcast computes the "
         "column *own* with the model's formulas (theory) or the packet-level simulator.",
         f"A setting that is only plotted runs once with {100 * sizes.plotted_share:.0f} % of the "
-        f"paper's connections. A setting with printed values runs {sizes.seeds} times with "
-        f"{100 * sizes.checked_share:.0f} % each. The page uses {len(runs)} simulations with "
-        f"{runs.packets / 1e6:,.0f} million data packets.",
+        f"paper's connections. A setting with printed values runs {sizes.seeds} times, each with "
+        f"{100 * sizes.checked_share:.0f} % of these connections. The page uses {len(runs)} "
+        f"simulations with {runs.packets / 1e6:,.0f} million data packets.",
         "A theoretical value agrees if its digits are the printed ones. Each simulated value of "
         "the paper is from one run. This value agrees if it is in the range that contains "
         f"{100 * CONFIDENCE:.0f} % of runs of the paper's length, estimated from the scatter of "

@@ -56,8 +56,8 @@ def _table1(runs: Runs, _: Path) -> Section:
         "from 15 packets upwards, and F = 5, EP from 63 packets upwards. Their means are outside "
         "the intervals of their rows. One row further down, every column sums to 100 %.",
         "For F = 5 and 12 the paper's EP files are slightly too small for its distribution with "
-        "the printed k: 92.8 % have up to 6 packets, but the distribution gives 92.5 %. The "
-        "difference is ten standard errors of 800,000 files. For larger F there is no such "
+        "the printed k: 92.8 % of the files have up to 6 packets, but the distribution gives 92.5 "
+        "%. The difference is ten standard errors of 800,000 files. For larger F there is no such "
         "difference. The reason is unknown.",
     ]
     return section

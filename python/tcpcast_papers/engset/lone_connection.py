@@ -134,8 +134,8 @@ def _table3(runs: Runs, _: pathlib.Path) -> Section:
             )
     section.remarks = [
         "In five printed rows the sizes of the flights do not add up to F. For these rows, the "
-        "column *published* has the corrected value, and the note has the printed value. ON0 = m "
-        "RTT0 + n Delta*.",
+        "column *published* contains the corrected value, and the note contains the printed value. "
+        "ON0 = m RTT0 + n Delta*.",
     ]
     return section
 

@@ -127,11 +127,11 @@ def _figure12(runs: Runs, folder: Path) -> Section:
     )
     section.remarks = [
         "The available text does not contain the settings of the paper's figure. The settings here "
-        "have its load of 100 % and a buffer according to its rule. The legend gives rate (h), "
-        "utilisation (U) and loss (L).",
-        "The model's queue is close to the simulated queue of exponential sizes (lower in the "
-        "tail), and to that of long-tailed sizes with a small window. With long-tailed sizes and "
-        "WR = 44 the queue is far longer.",
+        "have its load of 100 % and a buffer according to its rule. The legend contains the rate "
+        "(h), utilisation (U) and loss (L).",
+        "The model's queue is close to the simulated queue of exponential sizes (but lower in the "
+        "tail), and to the simulated queue of long-tailed sizes with a small window. With "
+        "long-tailed sizes and WR = 44 the queue is far longer.",
     ]
     return section
 

@@ -311,7 +311,7 @@ def _model_errors(runs: Runs, _: Path) -> Section:
                 note=f"N = {each.sources}",
             )
     section.remarks = [
-        "The model uses only the mean size. With WR = 44 large files fill the buffer in slow "
+        "The model uses only the mean size. With WR = 44, large files fill the buffer in slow "
         "start, and all rates fall below the model. With WR = 12, which does not change ON0, the "
         "model is accurate.",
     ]

@@ -43,11 +43,12 @@ PAPER: Paper[SampleSizes, Runs] = Paper(
     ),
     preface=lambda runs: [
         f"The paper is {CITATION}. It prints seven tables; its other results are only plotted.",
-        "In 2001 it was not feasible to simulate all flows, so the paper's values are for one "
-        "exact flow among simplified ones. *Own* is a simulation of every flow, packet by packet, "
-        "with the paper's TCP and a 95 % interval. The sections *Schemes of Table ...* compare own "
-        "fixed points with the tables, with intervals over seeds. A value is in brackets if the "
-        "fixed point failed its own tests, or if the load is above the threshold.",
+        "In 2001, it was not feasible to simulate all flows, so the paper's values are for one "
+        "exact flow among simplified flows. The column *own* contains the results of a simulation "
+        "of every flow, packet by packet, with the paper's TCP and a 95 % interval. The sections "
+        "*Schemes of Table ...* compare fixed points that tcpcast computed with the tables; their "
+        "intervals are over seeds. A value is in brackets if the fixed point failed its tests, or "
+        "if the load is above the threshold.",
         f"The page uses {len(runs)} simulations of about {runs.packets / 1e6:,.0f} million "
         "packets.",
         "The tolerance is 5 % in Tables 3 to 5, 10 % in Tables 1, 2 and 6, and 3 % for Table 7 "

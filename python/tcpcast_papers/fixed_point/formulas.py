@@ -143,9 +143,9 @@ def _equation_3_section(runs: Runs, _: Path) -> Section:
         "B / (N B / (C (1 - p)) - I) is the goodput of an active user if N users with files of B "
         "packets and think times I together fill a link of C packets/s, and the loss is p. The "
         "paper calls this goodput an upper bound in all cases, but it is an upper bound only "
-        "without loss. With loss it is below the goodput in simulations of every flow, and below "
-        "the goodput in the paper's own tables: a packet that is dropped at the full buffer has "
-        "not used the link, so the link still delivers C packets/s.",
+        "without loss. With loss, it is below the goodput in simulations of every flow, and below "
+        "the goodput in the paper's tables: a packet that is dropped at the full buffer has not "
+        "used the link, so the link still delivers C packets/s.",
     ]
     return section
 

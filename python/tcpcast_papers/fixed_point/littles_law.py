@@ -41,15 +41,15 @@ def _section(runs: Runs, _: Path) -> Section:
         f"The shared router serves {LINK_PPS:.0f} packets/s, and at most {BUFFER_PKTS} packets can "
         "wait. By Little's law, the mean wait of delivered packets is at most "
         f"{BUFFER_PKTS}/{LINK_PPS:.0f} = {BUFFER_PKTS / LINK_PPS:.3f} s. With the {IDLE_RTT_S:.4f} "
-        f"s of the idle path the mean RTT is at most {MAX_RTT_S:.3f} s, whatever TCP does. The "
-        "paper prints 1.77 and 2.21 s. They are possible only under the reading that the first "
-        "packet of each flow occupies no buffer (see the section on the head of the line).",
+        f"s of the idle path the mean RTT is at most {MAX_RTT_S:.3f} s with any TCP. The paper "
+        "prints 1.77 and 2.21 s. They are possible only under the reading that the first packet of "
+        "each flow occupies no buffer (see the section on the head of the line).",
         "The paper prints RTTs of its reference flows. RTTs that tcpcast computes with the paper's "
         "schemes also exceed the maximum: a reference flow keeps more packets in the router than "
         "each of the flows that it represents. The tests of section 5.4 detect this difference.",
         "In the rows *by Little's law*, the RTT is the mean number of packets in the shared router "
-        "divided by its delivery rate, plus the RTT of the idle path. Measured RTTs are longer by "
-        "the wait at the source's own link, which receives a whole window in a burst: 1.2 ms per "
+        "divided by its delivery rate, plus the RTT of the idle path. Measured RTTs also include "
+        "the wait at the source's link, which receives a whole window in a burst: 1.2 ms per "
         "packet. In overload the measured RTTs are slightly shorter, because packets that are "
         "dropped from the longest queue or retransmitted after a timeout have also waited, but "
         "give no RTT sample.",

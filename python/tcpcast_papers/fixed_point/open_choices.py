@@ -67,10 +67,10 @@ def _rule_section(runs: Runs, _: Path) -> Section:
         "whole packets, and the oldest outstanding packet has a retransmission timeout. *C*: every "
         "ack increases the window, windows are fractional, and there are no timeouts. *Arriving "
         "packet*: the arriving packet is dropped if the shared buffer is full.",
-        "In overload the goodput does not depend on the rules: it is each user's share of the "
-        "link. The rules change the number of lost packets. With all rules, more packets are lost "
-        "than in the paper's fixed point: its longer RTTs allow larger windows, and thus less "
-        "loss, at the same rate.",
+        "In overload, the goodput does not depend on the rules: each user receives an equal share "
+        "of the link. The rules change the number of lost packets. With all rules, more packets "
+        "are lost than in the paper's fixed point. The longer RTTs of the fixed point allow larger "
+        "windows, and thus less loss, at the same rate.",
     ]
     return section
 

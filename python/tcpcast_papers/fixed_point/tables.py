@@ -152,9 +152,9 @@ _REMARKS = {
     1: [
         "N users share 100 Mbit/s by fair queueing. The column *own* is a simulation of every flow "
         "with rule B. A full buffer drops a packet of the longest queue (of a random one if "
-        "several are longest). 95 % of the files have a goodput above g_95. The paper "
-        "rounds these levels up to multiples of 10 kbit/s, so exactly the values in the step below "
-        "the printed level agree, and a difference is measured from this step.",
+        "several are longest). 95 % of the files have a goodput above g_95. The paper rounds these "
+        "levels up to multiples of 10 kbit/s, so a value agrees if it is in the step of 10 kbit/s "
+        "below the printed level, and a difference is measured from this step.",
         "The paper's RTTs at 7500 and 10000 users (1.77 and 2.21 s) are above the maximum by "
         "Little's law if every packet in the router occupies the buffer. The section on the head "
         "of the line describes the reading under which they are possible.",
@@ -194,12 +194,13 @@ def _variance_section(runs: Runs, _: Path) -> Section:
         "Columns contain the standard deviations of file size and think time, as multiples of "
         "those in Table 3. There are 5000 users, and the simulation starts in equilibrium, with "
         "residual think times.",
-        "The paper has losses of .03 and .08 % at 5-5 and 10-10; the simulation of every flow has "
-        f"none. *Fresh start* is a run of {runs.sample_sizes.variance.measured_s:g} s that starts "
-        "with new think times, the default of most simulators. Many think times are short, so at "
-        "first more users are active than the link can carry; with a spread of 10 this lasts more "
-        "than 10,000 s. The loss is far higher than in the paper. The run does not count as an "
-        "explanation, because the start and the length of the paper's runs are unknown.",
+        "The paper prints losses of .03 and .08 % at 5-5 and 10-10; the simulation of every flow "
+        f"loses no packets. *Fresh start* is a run of {runs.sample_sizes.variance.measured_s:g} "
+        "s that starts with new think times, the default of most simulators. Many think times "
+        "are short, so at first more users are active than the link can carry; with a spread of "
+        "10 this lasts more than 10,000 s. The loss is far higher than in the paper. The run "
+        "does not count as an explanation, because the start and the length of the paper's runs "
+        "are unknown.",
     ]
     return section
 

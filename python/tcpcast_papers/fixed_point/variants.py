@@ -90,11 +90,11 @@ _REMARKS = {
     "Head of the line": (
         "The aggregated service time of section 5.2 begins when a packet is the first of its own "
         "flow. In buffer: every packet in the router occupies the buffer, so Little's law limits "
-        f"the RTT to {MAX_RTT_S:.3f} s. In service: the first packet of each flow occupies none; "
-        "an active flow then holds one packet more. In overload, loss and RTT of every flow are "
-        "closer to the printed ones, and scheme 2 gives the RTT at 10000 users, the goodputs and "
-        "the send rates. Against this reading, scheme 2 loses too few packets, timeouts almost "
-        "vanish at 10000 users, and most values of section 6 are further away."
+        f"the RTT to {MAX_RTT_S:.3f} s. In service: the first packet of each flow occupies no "
+        "buffer, so an active flow holds one packet more. In overload, loss and RTT of every flow "
+        "are then closer to the printed values, and scheme 2 gives the RTT at 10000 users, the "
+        "goodputs and the send rates. Against this reading, scheme 2 loses too few packets, "
+        "timeouts almost vanish at 10000 users, and most values of section 6 are further away."
     ),
     "Retransmission after a timeout": (
         "In the paper, 1 - goodput/send rate equals losses plus timeouts: see the section on rates "
@@ -103,7 +103,7 @@ _REMARKS = {
     ),
     "Timer granularity": (
         "The paper lists TCPtick as a parameter of the protocol, without its value. The "
-        "retransmission timeout is srtt + max(TCPtick, 4 rttvar), and at least one second."
+        "retransmission timeout is srtt + max(TCPtick, 4 rttvar), but at least one second."
     ),
     "Rounding of file sizes": (
         "Sizes are drawn from a continuous distribution. If they are rounded down, files are half "
@@ -114,8 +114,9 @@ _REMARKS = {
         "reference flow's queue. *delay*: a delayed packet does not delay later packets, so the "
         "rate is unchanged. *cap*: a delay postpones all later packets. *fill*: a flow also sends "
         "whenever its queue is below a random length. The engine and the tables use *delay*, "
-        "because only this rule has losses and timeouts close to the paper's at 7500 users, and "
-        "because it depends least on the number of reference flows. No rule gives the paper's RTTs."
+        "because the losses and timeouts of this rule are closest to the paper's at 7500 users, "
+        "and because it depends least on the number of reference flows. No rule gives the paper's "
+        "RTTs."
     ),
 }
 

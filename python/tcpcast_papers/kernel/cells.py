@@ -184,8 +184,8 @@ def read_cells_in_folders(folders: Sequence[Path]) -> tuple[Cell, ...]:
                 result += read_cells(stream)
         except FileNotFoundError:
             raise ScenarioError(
-                f"--measurements {folder}: no {TABLE_NAME}; use a folder with a table like the "
-                f"packaged {TABLE_NAME}"
+                f"--measurements {folder}: the folder contains no {TABLE_NAME}; use a folder with "
+                f"a table like the packaged {TABLE_NAME}"
             ) from None
         except ValueError as error:
             raise ScenarioError(f"--measurements: {path}: {error}") from None

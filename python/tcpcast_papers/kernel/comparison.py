@@ -31,7 +31,7 @@ AGREES, DIFFERS, ONE_RUN, NOT_SIMULATED = "agrees", "differs", "one run", "not s
 MAX_HALF_WIDTHS = 0.05
 """Medians include cells whose total half-width is below this share."""
 
-NO_QUANTITY = "the answer has no such quantity"
+NO_QUANTITY = "the answer does not contain this quantity"
 
 
 @dataclass(frozen=True, slots=True)

@@ -262,11 +262,11 @@ def _interval_and_loss_remark(figure: Figure, seen: Sequence[Measured]) -> str:
         )
     if figure.setting == DROP_TAIL:
         text += (
-            " Flows with equal RTTs are synchronised: each flow loses one packet per "
-            "event, without the bursts that the paper mentions. At a loss above 5 %, a "
-            "retransmission after a timeout meets a queue as full as the first transmission did, "
-            "and is lost far more often than other packets. Both effects disappear if the RTTs "
-            "differ (last figure)."
+            " Flows with equal RTTs are synchronised: each flow loses one packet per event, "
+            "without the bursts that the paper mentions. At a loss above 5 %, a retransmission "
+            "after a timeout meets a queue as full as the first transmission did, and is lost far "
+            "more often than other packets. Both effects disappear if the RTTs differ (see the "
+            "last figure)."
         )
     if figure.setting == DROP_TAIL_SPREAD_RTTS:
         text += (

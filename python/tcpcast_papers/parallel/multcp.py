@@ -57,9 +57,9 @@ def _section(runs: Runs, _: Path) -> Section:
         "of the n flows. During a recovery the window of MulTCP does not grow, but n - 1 "
         "of the n flows grow.",
         "MulTFRC(n) sends at the rate of algorithm 2 for its own loss events, with T = 4 RTT, and "
-        "TFRC is the simulated stack tfrc. MulTFRC(1) differs from TFRC by the equation: TFRC uses "
+        "TFRC is the simulated stack tfrc. MulTFRC(1) differs from TFRC in the equation: TFRC uses "
         "(32) of PFTK. With n above 1, several losses of a round are one event of the aggregate, "
-        "and p_r/p_e is the number of flows that it would have halved.",
+        "and p_r/p_e is the number of flows whose windows this event would have halved.",
     ]
     return section
 

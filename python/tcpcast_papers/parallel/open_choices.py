@@ -83,9 +83,9 @@ def _min_timeout_section(runs: Runs, _: Path) -> Section:
             label = (f"{rtts:.1f} RTT", f"{timeout_ms} ms", model.model)
             result.rows += runs.row(label, _error_row, runs, label, model, points)
     result.remarks = [
-        "The paper does not state its minimum timeout, and at the highest loss the models depend "
-        f"on T. The rows are for the simulations of Figure 16 with {100 * LOSSES[-1]:g} % loss, by "
-        "T; the notes give the mean error with sign.",
+        "The paper does not state its minimum timeout, and at the highest loss, the models depend "
+        f"on T. The rows contain the simulations of Figure 16 with {100 * LOSSES[-1]:g} % loss for "
+        "several values of T; the notes contain the mean error with sign.",
     ]
     return result
 

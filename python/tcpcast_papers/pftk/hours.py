@@ -77,9 +77,10 @@ def _scatter_section(runs: Runs, folder: pathlib.Path) -> Section:
     section.figures.append(draw_scatter_plots(runs, 2, jobs, FIGURES, file))
     section.remarks = [
         "RTT and minimum timeout are from Table 2. W_max is fitted to the row of the table (at "
-        "least 4 packets; 32 if no value fits), and the loss is set to give p. Packets sent, the "
-        "share of timeouts and the classes of intervals are results of the simulation. The paper's "
-        "hosts and the details of their losses are unknown, so these rows have no verdict.",
+        "least 4 packets; 32 if no value fits), and the loss is chosen such that the simulation "
+        "gives p. Packets sent, the share of timeouts and the classes of intervals are results of "
+        "the simulation. The paper's hosts and the details of their losses are unknown, so these "
+        "rows have no verdict.",
         "An interval is in class TD if it has no timeout, T0 if it has only single timeouts, T1 if "
         "a timer expired twice in sequence, and so on. Points are the 36 intervals of one hour; "
         "curves use RTT and T0 of the hour.",

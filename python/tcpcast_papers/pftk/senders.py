@@ -68,7 +68,7 @@ def _timeout_percent(runs: Runs, job: Job[SimulatedTrace]) -> float:
 
 _REMARK = (
     "Traces from a Linux host are simulated with a threshold of two duplicate acks, and for "
-    "comparison with three. The note has the published share of timeouts, TO / (TD + TO). The "
+    "comparison with three. The note contains the published share of timeouts, TO / (TD + TO). The "
     "paper does not describe the losses of its paths, so the share has no verdict."
 )
 

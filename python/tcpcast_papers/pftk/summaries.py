@@ -139,9 +139,9 @@ def _prediction_section(runs: Runs, folder: Path, *, number: int) -> Section:
         f"with b = 1; with Q(E[W]), it is {100 * average_error(number, FULL, NO_WINDOW):.1f} %.",
         *(
             [
-                "Another possible cause of too small predictions is that p varies between the 100 "
-                "connections. If ln p has the standard deviation sigma, the prediction from the "
-                "total p is low by the factor exp(-sigma^2/8); the paper does not print sigma."
+                "The predictions may also be too low because p varies between the 100 connections. "
+                "If ln p has the standard deviation sigma, the prediction from the total p is too "
+                "low by the factor exp(-sigma^2/8); the paper does not print sigma."
             ]
             if number == 3
             else []

@@ -56,7 +56,7 @@ def _closed_form_section(runs: Runs, _: pathlib.Path) -> Section:
     largest = float(np.abs(grid.error).max())
     section.remarks = [
         f"Means over RTTs of {_values_text(1e3 * grid.rtt_s)} ms and W_max of "
-        f"{_values_text(grid.receiver_window_pkts)}; T0 {grid.t0_s:g} s. Over the whole grid the "
+        f"{_values_text(grid.receiver_window_pkts)}; T0 {grid.t0_s:g} s. Over the whole grid, the "
         f"closed form has a mean error of {100 * np.abs(grid.error).mean():.1f} % and a maximum of "
         f"{100 * largest:.0f} %, and it nearly always overestimates. It assumes half a window at "
         "the start of the period after a timeout, and it uses means instead of distributions.",

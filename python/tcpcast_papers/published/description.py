@@ -77,7 +77,8 @@ def reproduce(  # noqa: PLR0913 - those of every paper, and the measurements
         if not any((folder / each.table).is_file() for each in sets):
             names = ", ".join(dict.fromkeys(each.table for each in sets))
             raise ScenarioError(
-                f"--measurements {folder}: no measurement files; pass a folder with any of {names}"
+                f"--measurements {folder}: the folder contains no measurement files; use a folder "
+                f"with any of {names}"
             )
     sizes = paper.quick if quick else paper.whole
     runs = PublishedRuns(sizes, threads, progress, sets=sets, folders=tuple(measurements))

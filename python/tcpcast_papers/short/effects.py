@@ -61,9 +61,9 @@ ONE_LOSS_SECTION: SectionDefinition[Runs, Setting] = SectionDefinition(
         ),
     ),
     notes=lambda _: [
-        f"Files of {SIZE_PKTS} packets with one loss: the share of files with a timeout, times the "
-        "number of packets. According to the paper the result is 1, the last packet, for the "
-        "proposal with an initial window of at least 2."
+        f"The values are for files of {SIZE_PKTS} packets with one loss: the share of files with a "
+        "timeout, times the number of packets. According to the paper the result is 1, the last "
+        "packet, for the proposal with an initial window of at least 2."
     ],
     request=lambda runs: [
         runs.request(_one_loss_job(runs, setting)) for setting in ONE_LOSS_SETTINGS

@@ -295,10 +295,10 @@ FIGURE10: SectionDefinition[Runs, Line] = SectionDefinition(
         ),
     ),
     notes=lambda _: [
-        f"At {REDUCTION_BYTES // MSS_BYTES} packets. The paper states reductions of 10 % and 40 %, "
-        "but not whether they are for exactly one loss or for any number of losses, so both are "
-        "compared. Independent values are for one loss: in simulated packets, limited transmit "
-        "saves 1 - 0.875 s/1.000 s = 12.5 %, stated as 13 %.",
+        f"The values are for {REDUCTION_BYTES // MSS_BYTES} packets. The paper states reductions "
+        "of 10 % and 40 %, but not whether they are for exactly one loss or for any number of "
+        "losses, so the rows compare both. Independent values are for one loss: in simulated "
+        "packets, limited transmit saves 1 - 0.875 s/1.000 s = 12.5 %, stated as 13 %.",
     ],
     figure=_draw_figure10,
 )

@@ -98,8 +98,9 @@ def _timeout_table_section(number: int, note: str) -> SectionDefinition[Runs, Li
             ),
         ),
         notes=lambda _: [
-            f"In the rows *packets*, for files of {SIZE_PKTS} packets with one loss: the share of "
-            "files with a timeout, times the number of packets, minus the last three packets.",
+            f"The rows *packets* are for files of {SIZE_PKTS} packets with one loss. They contain "
+            "the share of files with a timeout, times the number of packets, minus the last three "
+            "packets.",
             note,
         ],
         request=lambda runs: [

@@ -100,9 +100,10 @@ SECTION: SectionDefinition[Runs, Line] = SectionDefinition(
         ),
     ),
     notes=lambda _: [
-        "Published values were computed independently of tcpcast. Those of the recursion follow "
-        "its text (d = 1). Those of packets are means over all ways to lose k transmissions of a "
-        "NewReno sender on a path of infinite rate; a value agrees within 1 %.",
+        "Published values were computed independently of tcpcast. The values of the recursion "
+        "follow the text of the paper (d = 1). The values of packets are means over all ways to "
+        "lose k transmissions of a NewReno sender on a path of infinite rate; a value agrees "
+        "within 1 %.",
         "With two or more losses the latency depends on rules that the RFCs leave partly open. By "
         "default, a timeout stays doubled until there is a new RTT sample (RFC 6298, section 5), "
         "which retransmissions do not give. If any ack of new data resets the timeout, as with "
