@@ -66,7 +66,7 @@ def main() -> None:
     print(first_paragraph(run("home", *LINE)))
     measure = ("home", *LINE, "--engine", "packet,kernel")
     show(*measure)
-    print("24 s for each queue, with real sockets over an emulated line:", flush=True)
+    print("Measuring each queue for 24 s, with real sockets over an emulated line:", flush=True)
     answers = json.loads(run(*measure, "--json") or "{}").get("answers", [])
     measured = [each for each in answers if each["engine"] == "kernel"]
     if not any(each["status"] in ("answered", "partial") for each in measured):

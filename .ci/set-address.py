@@ -26,7 +26,7 @@ def absolute(text: str, url: str, ref: str) -> str:
 def with_urls(project: str, url: str, ref: str) -> str:
     """Return ``pyproject.toml`` with the table of addresses."""
     if "[project.urls]" in project:
-        raise SystemExit("set-address: pyproject.toml has [project.urls] already")
+        raise SystemExit("set-address: pyproject.toml already contains [project.urls]")
     urls = (
         "[project.urls]\n"
         f'Repository = "{url}"\n'

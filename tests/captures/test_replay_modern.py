@@ -59,7 +59,9 @@ def test_replay_reproduces_stack_rate_loss_and_rtt(stack: str, path: str, tmp_pa
     assert replayed.populations[0].tcp.stack == stack
     assert replayed.payload_bytes == scenario.payload_bytes
     # One of three flows may always have a queue, which raises its minimum RTT.
-    assert [text for text in written.warnings if "different round-trip times" not in text] == []
+    assert [
+        text for text in written.warnings if "round-trip times of the flows differ" not in text
+    ] == []
     replayed = replayed.with_changes({"run.replications": 1})  # as long as the original
     answer = tcpcast.run(replayed, ["packet"])["packet"]
     for metric in ("send_rate_pps", "rtt_mean_s", "loss_indication_ratio"):
@@ -186,7 +188,7 @@ def test_flow_with_most_packets_determines_stack(tmp_path: Path) -> None:
     _, _, capture = captured(tmp_path, {"traffic.flows": 2, "run.duration": "60s"})
     capture.connections["looks_like"] = np.array(["cubic", "bbr"])
     text = " ".join(make_replay_scenario(capture).warnings)
-    assert "the flows have different congestion controls (1 like bbr, 1 like cubic)" in text
+    assert "the flows use different congestion controls (1 like bbr, 1 like cubic)" in text
 
 
 @pytest.mark.parametrize(

@@ -386,7 +386,11 @@ def test_an_invalid_scenario_has_the_error_of_the_command(
         ("plan", {"question": ["users"]}, "question: must be one of buffer, users"),
         ("plan", {"question": "buffer", "share": "95%"}, "share: no such argument"),
         ("report", {}, "there is no tool report"),
-        ("run", {"scenario": "#" * MAX_ARGUMENT_BYTES}, "the arguments have more than 1,048,576"),
+        (
+            "run",
+            {"scenario": "#" * MAX_ARGUMENT_BYTES},
+            "the arguments contain more than 1,048,576",
+        ),
         (
             "predict",
             {"rtt": "1ms..1s", "loss": "0.1%..5%", "points": 30},

@@ -116,7 +116,7 @@ def test_engines_lists_plugins_and_reports_broken_ones(site: Path) -> None:
     assert "engine 'broken' of own-engine 1.2 cannot be imported" in done.stderr
     assert "engine 'number' of own-engine 1.2 is not callable" in done.stderr
     assert "'packet'" in done.stderr
-    assert "tcpcast has an engine" in done.stderr
+    assert "tcpcast already contains an engine" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_engines_lists_plugins_and_reports_broken_ones(site: Path) -> None:
         ("lost", "it must return tcpcast.Answer", 2),
         (
             "odd",
-            "has unknown parameters: temperature; a model can have the parameters loss_indication_",
+            "has unknown parameters: temperature; use only the parameters loss_indication_",
             3,
         ),
         ("broken", "cannot be imported", 3),

@@ -322,8 +322,8 @@ def test_saved_answers_are_read_without_loss(scenario: Scenario, tmp_path: Path)
     ("content", "options", "words"),
     [
         ("{", [], "not JSON"),
-        ("[1]", [], "not a file of tcpcast answers"),
-        ('{"scenario": {}, "answers": []}', [], "not a file of tcpcast answers (answers:"),
+        ("[1]", [], "this file contains no tcpcast answers"),
+        ('{"scenario": {}, "answers": []}', [], "this file contains no tcpcast answers (answers:"),
         ('{"captures": []}', [], "tcpcast report FILE.pcap"),
         ('{"scenario": {"run": {}}, "answers": [{"engine": "x"}]}', [], "scenario: network"),
         ('{"scenario": {}, "answers": [{"engine": "x", "metrics": {"a": 1}}]}', [], "metrics.a"),

@@ -31,7 +31,7 @@ WIDE = """\
  transfers                     –  200,000
 
    vs packet: difference relative to packet; pp: percentage points
- † outside the domain of engset: its values are shown but not compared
+ † engset: outside the model's domain; the values are shown but not compared
  ! engset: loss is above 1 %
  ! packet: only 3 timeouts were seen
    engset in 0 s; packet in 1.9 s, seed 1"""

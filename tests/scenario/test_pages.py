@@ -288,7 +288,9 @@ def test_har_file_as_scenario_says_how_to_use_it(tmp_path: Path) -> None:
     with pytest.raises(CaptureError) as caught_by_trace:
         trace(path)
     assert str(caught_by_trace.value) == str(caught.value).replace("a scenario", "a capture")
-    with pytest.raises(TcpcastError, match="a page without answers; to simulate loading"):
+    with pytest.raises(
+        TcpcastError, match="this file contains a page, but no answers; to simulate loading"
+    ):
         read_saved_answers(path)
     changes = {"class.web.traffic.objects": str(path)}
     (web,) = load_scenario("page-lte", changes=changes).populations

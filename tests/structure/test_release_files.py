@@ -84,4 +84,4 @@ def test_released_readme_has_only_absolute_links_to_existing_files(tmp_path: Pat
     assert {**project, "urls": None} == {**PROJECT, "urls": None}
     again = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert again.returncode == 1
-    assert again.stderr == "set-address: pyproject.toml has [project.urls] already\n"
+    assert again.stderr == "set-address: pyproject.toml already contains [project.urls]\n"

@@ -204,7 +204,7 @@ impl<'a> ChildProcesses<'a> {
         far: Option<&[OsString]>,
     ) -> Result<ProgramRun, LinkError> {
         let [here, there, ..] = &network.hosts[..] else {
-            return Err(LinkError::Network(io::Error::other("an end is missing")));
+            return Err(LinkError::Network(io::Error::other("one end of the link is missing")));
         };
         let mut far_child = None;
         if let Some(far) = far {

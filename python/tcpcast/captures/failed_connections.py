@@ -181,7 +181,7 @@ def _unanswered(row: Row, table: Table) -> Failure:
         return Failure(
             f"{sent} received only acks of an old connection between the same ports (TIME_WAIT, or "
             "half-open)",
-            "Each port must wait until that connection has ended",
+            "The port cannot be used again until that connection has ended",
             "check that the client's RSTs reach the server, and use other source ports",
         )
     return Failure(
@@ -225,7 +225,9 @@ def _silent(row: Row, _: Table) -> Failure:
     if has_shrunk_window(largest, last):
         fact += f", {shrunk_window_clause(largest, last, unscaled=bool(row['window_unscaled']))}"
     if row["stage"] == "closed_window":
-        reasons = f"The {other} sent {tries:,} window probes without a response. The {by} had "
+        reasons = (
+            f"The {other} sent {tries:,} window probes and received no response. The {by} had "
+        )
         reasons += "stopped reading its data"
         return Failure(fact, reasons, f"first check the {by}, then the path")
     again = (
@@ -269,7 +271,7 @@ def _reset(row: Row, table: Table) -> Failure:
             f"the server closed the connection {STAGE_PHRASES[stage]}: {upload:,} B from the "
             "client were never acknowledged",
             "The server rejected the upload or crashed. A server that has to reject an upload "
-            "should read the rest of it before it closes",
+            "should read the rest of it before it closes the connection",
             f"check its limits, and {check}",
         )
     fact = f"reset by the {by} {STAGE_PHRASES[stage]}"
@@ -293,8 +295,8 @@ def _reset(row: Row, table: Table) -> Failure:
 
 
 _RESET_REASONS = {
-    ("in_request", "server"): "The server closed the connection with unread data or crashed, or a "
-    "load balancer reset the connection",
+    ("in_request", "server"): "The server closed the connection while data were unread, or "
+    "crashed, or a load balancer reset the connection",
     ("in_request", "client"): "The client stopped waiting: its timeout is shorter than the "
     "server's response time",
     ("in_response", "client"): "The client stopped reading, for example because the request was "

@@ -194,7 +194,7 @@ def make_replay_scenario(capture: CaptureTables, name: str = "replay") -> Replay
     least = stats.table["rtt_min_s"]
     least = least[np.isfinite(least)]
     if least.size > 1 and least.max() > MIN_DIFFERENCE_RATIO * least.min():
-        warnings.append("the flows have different round-trip times, but the scenario has one RTT")
+        warnings.append("the round-trip times of the flows differ, but the scenario uses one RTT")
     remarks = [f"Warning: {warning}." for warning in warnings]
     tables = entries_as_tables(entries)
     try:
@@ -608,8 +608,8 @@ def _modern_warnings(stats: CaptureStats) -> Iterator[str]:
     if len(found) > 1:
         which = ", ".join(f"{count} like {name}" for name, count in found.items())
         yield (
-            f"the flows have different congestion controls ({which}); in the scenario, all flows "
-            f"have {stats.sender.stack}"
+            f"the flows use different congestion controls ({which}); in the scenario, all flows "
+            f"use {stats.sender.stack}"
         )
     marked = int(stats.table["window_reductions"].sum())
     if marked:

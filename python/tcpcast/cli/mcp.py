@@ -167,7 +167,7 @@ class ToolCalls:
             arguments = params.arguments or {}
             if len(json.dumps(arguments)) > MAX_ARGUMENT_BYTES:
                 raise TcpcastError(
-                    f"the arguments have more than {MAX_ARGUMENT_BYTES:,} bytes; shorten them"
+                    f"the arguments contain more than {MAX_ARGUMENT_BYTES:,} bytes; shorten them"
                 )
             found = await self._answer_of_worker(
                 {"do": tool.action, **tool.request(arguments), **self._limits()}

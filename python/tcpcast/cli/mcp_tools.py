@@ -348,8 +348,8 @@ PLAN_OUTPUT = {
         "incomplete": {"type": "boolean"},
         "bracket": {
             "type": ["object", "null"],
-            "description": "The closest computed values on both sides of the answer; null without "
-            "such a value.",
+            "description": "The closest computed values on both sides of the answer; null if "
+            "there is no such value.",
             "properties": {"low": _NUMBER, "high": _NUMBER},
         },
     },
@@ -406,6 +406,7 @@ PLAN_DESCRIPTION = (
     "Solves for the buffer, the number of users, the link rate, the number of parallel streams, "
     "or the loss that meets a target. The verdict states the result. The answer is simulated, "
     "unless `engine` names a formula such as engset. The questions `users` and `rate` require "
-    "one of three targets: a mean (argument `rate`), a share of files above a goodput (arguments "
-    f"`share` and `above`), or a mean time per file (argument `time`). {TRUST_HELP} {UNITS_HELP}"
+    "one of three targets: a mean rate (argument `rate`), a share of files above a goodput "
+    f"(arguments `share` and `above`), or a mean time per file (argument `time`). {TRUST_HELP} "
+    f"{UNITS_HELP}"
 )

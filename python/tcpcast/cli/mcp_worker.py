@@ -84,7 +84,7 @@ def run_command(request: Mapping[str, Any]) -> dict[str, str]:
     document = json.dumps(found, allow_nan=False)
     if len(document) > MAX_RESULT_BYTES:
         raise TcpcastError(
-            f"the answer has {len(document):,} bytes, more than {MAX_RESULT_BYTES:,}; "
+            f"the answer contains {len(document):,} bytes, more than {MAX_RESULT_BYTES:,}; "
             "request fewer rows, fewer tables, or fewer values per range"
         )
     return {"document": document, "messages": messages if code else ""}

@@ -172,7 +172,7 @@ class Form:
                 raise TcpcastError(f"{name[:MAX_LENGTH]!r} is not a field of this form")
             choices = fields[name].choices
             if len(text) > MAX_LENGTH:
-                raise FieldError(name, f"must have at most {MAX_LENGTH} characters")
+                raise FieldError(name, f"must contain at most {MAX_LENGTH} characters")
             if choices and text and text not in choices:
                 raise FieldError(name, f"must be one of {', '.join(choices)}")
         if across and not (self.has_curve and across in fields and fields[across].steps):

@@ -96,8 +96,8 @@ def _reproduction_of(name: str, measurements: list[str]) -> Callable[..., Reprod
         return run
     if name not in MEASUREMENTS:
         raise TcpcastError(
-            f"--measurements: {name} already includes its published values; omit this option, or "
-            f"use it with one of {', '.join(MEASUREMENTS)}"
+            f"--measurements: the reproduction of {name} already includes the published values; "
+            f"omit this option, or use it with one of {', '.join(MEASUREMENTS)}"
         )
     return functools.partial(run, measurements=[Path(each) for each in measurements])
 

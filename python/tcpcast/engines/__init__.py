@@ -259,7 +259,7 @@ def _register_plugin(name: str) -> bool:
         return False
     if not isinstance(REGISTRY.get(name), plugins.PluginEntry | None):
         raise MachineError(
-            f"engine '{name}' of {point.value}: tcpcast has an engine of this "
+            f"engine '{name}' of {point.value}: tcpcast already contains an engine with this "
             "name; rename the entry point"
         )
     REGISTRY[name] = plugins.import_plugin(point)

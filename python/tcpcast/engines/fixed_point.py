@@ -545,8 +545,8 @@ def raise_if_unsupported(scenario: Scenario) -> None:
     if any(group.tcp.stack != MAX_PLUS for group in scenario.populations):
         other_stack = Suggestion(changes_to_set_stack(scenario, MAX_PLUS))
         raise NotApplicable(
-            "the fixed-point engine assumes instantaneous loss feedback, which the TCP stack of "
-            "the scenario does not have",
+            "the fixed-point engine assumes instantaneous loss feedback, which the scenario's "
+            "TCP stack lacks",
             Suggestion(engine="packet") if certain_failure_reason(scenario) else other_stack,
         )
     if scenario.run.transfers is not None or scenario.run.precision is not None:
@@ -580,8 +580,8 @@ def raise_if_unsupported(scenario: Scenario) -> None:
         )
     if scenario.network.has_return:
         raise NotApplicable(
-            "in the fixed-point engine, ACKs are neither queued nor lost, but the scenario has "
-            "a queue or a loss on the return path",
+            "in the fixed-point engine, ACKs are neither queued nor lost, but the return path "
+            "of the scenario queues or loses packets",
             Suggestion({"network.return": None, "network.ack_loss": None}),
         )
     if any(group.has_start_or_stop for group in scenario.populations):

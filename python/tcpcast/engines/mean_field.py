@@ -183,7 +183,7 @@ def mean_field(scenario: Scenario, options: RunOptions) -> Answer:
         ):
             warnings.append(
                 "a scaled population with random loss, per-flow buffers or head_of_line = "
-                '"in service" was not compared with exact simulation; '
+                '"in service" has not been validated against exact simulation; '
                 "compare a smaller population of this scenario with the packet engine"
             )
         longer_s = max_excess_delay_s(scenario, scale)
@@ -229,7 +229,7 @@ def raise_if_unsupported(scenario: Scenario) -> None:
     """Raise NotApplicable unless some sources of a scenario can represent all."""
     others = [group for group in scenario.populations if not isinstance(group.traffic, OnOff)]
     if others:
-        who = f"; class {others[0].name} has other traffic" if scenario.classes else ""
+        who = f"; class {others[0].name} sends other traffic" if scenario.classes else ""
         raise NotApplicable(f"mean-field requires a population of on/off sources{who}")
     if scenario.is_modern:
         raise NotApplicable(

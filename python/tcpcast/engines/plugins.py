@@ -226,7 +226,7 @@ def _get_model_inputs(name: str, rate_pps: Callable[..., Any]) -> list[str]:
     ]
     if unknown:
         raise MachineError(
-            f"model '{name}' has unknown parameters: {', '.join(unknown)}; a model can have "
-            f"the parameters {', '.join(MODEL_PARAMETERS)}"
+            f"model '{name}' has unknown parameters: {', '.join(unknown)}; use only the "
+            f"parameters {', '.join(MODEL_PARAMETERS)}"
         )
     return [p.name for p in parameters if p.name in MODEL_PARAMETERS]

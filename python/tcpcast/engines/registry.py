@@ -106,8 +106,8 @@ class EngineEntry:
             )
         if scenario.links and not self.has_links:
             raise NotApplicable(
-                "the engine computes one bottleneck for all packets, but the scenario is a network "
-                "of links with routes"
+                "the engine models one bottleneck for all packets, but the scenario is a "
+                "network of links with routes"
             )
 
     def load(self) -> Callable[..., Any]:

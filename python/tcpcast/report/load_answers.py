@@ -118,13 +118,15 @@ def read_saved_answers(path: Path) -> Answers:
     except OSError as error:
         raise TcpcastError(f"{path}: cannot be read ({error.strerror}); check the file") from None
     except (ValueError, RecursionError) as error:
-        raise TcpcastError(f"{path}: not JSON ({error}); {_HOW_TO_WRITE}") from None
+        raise TcpcastError(f"{path}: this file is not JSON ({error}); {_HOW_TO_WRITE}") from None
     if path.suffix.lower() == ".har":
-        raise TcpcastError(f"{path}: a page without answers; {page_advice(path)}")
+        raise TcpcastError(
+            f"{path}: this file contains a page, but no answers; {page_advice(path)}"
+        )
     if isinstance(content, dict) and "captures" in content:
         raise TcpcastError(
-            f"{path}: contains tables of captures; to report on captures, pass the capture files: "
-            "tcpcast report FILE.pcap"
+            f"{path}: this file contains tables of captures; to report on captures, pass the "
+            "capture files: tcpcast report FILE.pcap"
         )
     try:
         document = _SavedDocument.model_validate(content)
@@ -133,7 +135,8 @@ def read_saved_answers(path: Path) -> Answers:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"])) or "the document"
         message = (
-            f"{path}: not a file of tcpcast answers ({place}: {first['msg']}); {_HOW_TO_WRITE}"
+            f"{path}: this file contains no tcpcast answers ({place}: {first['msg']}); "
+            f"{_HOW_TO_WRITE}"
         )
         raise TcpcastError(message) from None
     except ScenarioError as error:
@@ -145,7 +148,7 @@ def read_saved_answers(path: Path) -> Answers:
     return Answers(answers, scenario)
 
 
-_HOW_TO_WRITE = "make the file with tcpcast run FILE --json"
+_HOW_TO_WRITE = "create the file with tcpcast run FILE --json"
 
 
 def _load_note(saved: _SavedNote) -> Note:

@@ -288,13 +288,13 @@ def remarks_below_tables(
     for answer in answers:
         outside = [note for note in answer.notes if note.kind == "outside"]
         if has_untrusted_metric(answer.metrics.values()) and not outside:
-            reason = "no steady state in" if is_observed(answer) else "outside the domain of"
+            reason = "no steady state" if is_observed(answer) else "outside the model's domain"
             if answer.kind == "measurement":
-                reason = "this machine was too busy for"
+                reason = "this machine was too busy"
             elif "convergence" in answer.tables:
-                reason = "failed convergence tests in"
+                reason = "convergence tests failed"
             yield _note_paragraph(
-                f"{reason} {answer.engine}: its values are shown but not compared", UNTRUSTED_MARK
+                f"{answer.engine}: {reason}; the values are shown but not compared", UNTRUSTED_MARK
             )
         yield from (
             _warning_paragraph(f"{answer.engine}: {text}", UNTRUSTED_MARK) for text in outside

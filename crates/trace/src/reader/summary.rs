@@ -61,7 +61,7 @@ pub enum DamageKind {
     #[error("format version {0}.{1} is not supported")]
     Version(u16, u16),
     /// Record length larger than any frame.
-    #[error("a record declares {0} bytes, more than any frame has")]
+    #[error("a record declares {0} bytes, more than any frame contains")]
     Length(u32),
     /// Invalid byte-order magic of a section.
     #[error("a section has no valid byte order: {0:#010x} instead of 0x1a2b3c4d")]
@@ -85,7 +85,7 @@ pub enum DamageKind {
     #[error("a frame refers to interface {0}, which the file does not describe")]
     Interface(u32),
     /// Too many interfaces.
-    #[error("more than {0} interfaces")]
+    #[error("the file describes more than {0} interfaces")]
     Interfaces(usize),
 }
 

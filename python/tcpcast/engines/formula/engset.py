@@ -301,13 +301,14 @@ def loss_and_queue_warnings(result: EngsetResult | ClassesResult) -> list[str]:
     if result.loss_ratio is not None and result.loss_ratio > MAX_TRUSTED_LOSS:
         warnings.append(
             f"the predicted loss, {result.loss_ratio:.2%}, is above 1 %. According to its "
-            "authors, the model then greatly overestimates the loss. It also omits retransmissions"
+            "authors, the model then greatly overestimates the loss. The model also omits "
+            "retransmissions"
         )
     if mean_queue_exceeds_buffer(result):
         warnings.append(
             f"the model's mean queue, {digits(result.queue_mean_pkts)} packets, is above the "
-            f"buffer of {digits(result.buffer_pkts or 0.0, 6)} packets, because the model has "
-            "no buffer limit"
+            f"buffer of {digits(result.buffer_pkts or 0.0, 6)} packets, because the model "
+            "assumes an unlimited buffer"
         )
     return warnings
 

@@ -181,10 +181,9 @@ def restart_sqrt(scenario: Scenario, measured: Answer | None) -> Answer:
     if rate > window / rtt:
         notes += texts_to_notes(
             [
-                f"the formula has no receiver window: it predicts {digits(rate)} packets/s for an "
-                f"active user. A window of {window:,.0f} packets allows only "
-                f"{digits(window / rtt)} "
-                "packets/s"
+                f"the formula ignores the receiver window: it predicts {digits(rate)} packets/s "
+                f"for an active user, but a window of {window:,.0f} packets allows only "
+                f"{digits(window / rtt)} packets/s"
             ]
         )
     return Answer(

@@ -85,7 +85,7 @@ def warn_if_rate_exceeds_window(inputs: PathInputs, one_pps: float) -> list[str]
     if min(one_pps, inputs.capacity_pps / inputs.flows) <= max_rate:
         return []
     return [
-        f"the model has no receiver window: it predicts {digits(one_pps)} packets/s per flow. A "
-        f"window of {digits(inputs.window_pkts, 6)} packets allows only "
+        f"the model ignores the receiver window: it predicts {digits(one_pps)} packets/s per "
+        f"flow, but a window of {digits(inputs.window_pkts, 6)} packets allows only "
         f"{digits(max_rate)} packets/s"
     ]

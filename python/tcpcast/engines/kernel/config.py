@@ -380,7 +380,7 @@ def _find_unsupported_tcp_features(scenario: Scenario, tcp: Tcp) -> Iterator[Not
     if tcp.ecn == "accurate" and int(release.partition(".")[0] or 0) < _ACCURATE_ECN_SINCE:
         yield NotApplicable(
             f"tcp.ecn: accurate ECN in the kernel engine requires Linux {_ACCURATE_ECN_SINCE}.0, "
-            f"and this machine has {release}; use ecn = true"
+            f"but this machine runs Linux {release}; use ecn = true"
         )
     if tcp.stack not in KERNEL_STACKS:
         fact = "the kernel supports only modern Linux stacks"

@@ -124,7 +124,7 @@ def packet(scenario: Scenario, options: RunOptions) -> Answer:
         if is_mutual and not group.tcp.is_modern:
             raise NotApplicable(
                 f"{group.tcp.stack} sends data in one direction only, but "
-                f"{group.name or 'the traffic'} has data in both",
+                f"{group.name or 'the traffic'} sends data in both",
                 Suggestion(changes_to_set_stack(scenario, "linux-reno")),
             )
     if not options.over_time:

@@ -175,7 +175,7 @@ def _note_delays_in_own_links(
     if not (longer or dropped):
         return
     lost = f", which dropped {dropped:,.0f} packet{'' if dropped == 1 else 's'}" if dropped else ""
-    delay = f"the queueing delay of the class's own links{lost}"
+    delay = f"the queueing delay of the per-source links{lost}"
     rtt, base = (digits(1e3 * seconds, 3) for seconds in (rtt_s, group.rtt_s))
     yield Note(
         f"{name}the RTT (mean {rtt} ms, base {base} ms) includes {delay}. The metrics of loss, "
