@@ -59,7 +59,7 @@ def test_quality_of_outcome_is_the_worst_component(tmp_path: Path) -> None:
         ("{", "the file contains no QoO profiles"),
         ("[" * 100_000, "the file contains no QoO profiles"),
         ('{"profiles": []}', "'schema_version'"),
-        ('{"schema_version": 1, "profiles": []}', "schema_version 1 is not 2"),
+        ('{"schema_version": 1, "profiles": []}', "schema_version must be 2, not 1"),
         ('{"schema_version": 2, "profiles": [{}]}', "'latency'"),
         (
             json.dumps(

@@ -153,9 +153,8 @@ def read_qoo_profiles(path: Path) -> dict[str, QooProfile]:
     try:
         document = json.loads(data)
         if document["schema_version"] != PROFILE_VERSION:
-            raise ScenarioError(
-                f"{path}: schema_version must be {PROFILE_VERSION}, not "
-                f"{document['schema_version']}"
+            raise ValueError(
+                f"schema_version must be {PROFILE_VERSION}, not {document['schema_version']}"
             )
         profiles = [_read_profile(each) for each in document["profiles"]]
     except (KeyError, TypeError, ValueError, RecursionError) as error:
