@@ -302,3 +302,82 @@ def test_a_single_copy_may_have_been_answered() -> None:
     connection.send(now + 1235, 1, size=100)
     (sentence,) = interruption_sentences(trace(capture.to_bytes()).interruptions)
     assert sentence.endswith("the client sent 1 copy of its data")
+
+
+def write_overlapping_request(connection: Connection, ms: float, *, lost_ms: float) -> float:
+    """Write a request whose response loses a segment, and the client sends again before its end.
+
+    The tap is at the server: the retransmission has not been acknowledged when new data arrive.
+    """
+    connection.send(ms, 0, size=SIZE)
+    connection.send(ms + 5, 1, size=1460)
+    connection.send(ms + 5, 1, size=1460)
+    second = connection.numbers[1] - 1460
+    connection.numbers[1] = second
+    connection.send(ms + 5 + connection.away[0], 0)
+    connection.send(ms + 5 + lost_ms, 1, size=1460, at=second)
+    connection.send(ms + 10 + lost_ms, 0, size=SIZE)
+    connection.numbers[1] = second + 1460
+    connection.send(ms + 10 + lost_ms + connection.away[0], 0)
+    connection.send(ms + 20 + lost_ms + connection.away[0], 1, size=100)
+    connection.send(ms + 20 + lost_ms + 2 * connection.away[0], 0)
+    return ms + 20 + lost_ms + 2 * connection.away[0]
+
+
+@pytest.mark.parametrize(
+    ("lost_ms", "overlapping", "cause"), [(800.0, True, "retransmission"), (40.0, False, "server")]
+)
+def test_requests_with_most_of_the_waiting_time_decide_the_verdict(
+    lost_ms: float, overlapping: bool, cause: str
+) -> None:
+    """Losses make requests overlap, so the separable ones may have no retransmission."""
+    capture = Written()
+    connection = Connection(capture, 40_000, (30.0, 0.0))
+    now = connection.open(0)
+    for _ in range(6):
+        now = connection.request(now + 20, server_ms=150)
+        now = write_overlapping_request(connection, now + 20, lost_ms=lost_ms)
+    found = trace(capture.to_bytes())
+    table = found.requests
+    left = ~table["separable"]
+    assert left.sum() == 12
+    share = table["waited_s"][left].sum() / table["waited_s"].sum()
+    assert (share > 0.5) == overlapping
+    row = select_rows(found.services, 0)
+    covered = table if overlapping else select_rows(table, ~left)
+    assert row["measured"] == covered["server"].size
+    for part in (*PARTS[1:], "last_byte_s"):
+        name = {"last_byte_s": "mean_s"}.get(part, part)
+        assert row[name] == pytest.approx(float(np.mean(covered[part])))
+    assert row["cause"] == cause
+    verdict = found.verdict()
+    assert ("(12 of them overlap with others)" in verdict) == overlapping
+    assert ("without 12 requests that overlap or have no response" in verdict) != overlapping
+    report = " ".join(plain_text(capture_parts(found), 10_000).split())
+    assert ("most of the waiting time belongs to them" in report) == overlapping
+    assert str(found.advice()[0]).startswith(f"Limited by {CAUSE_PHRASES[cause]}")
+    assert_one_verdict(found)
+
+
+@pytest.mark.parametrize(("server_ms", "cause"), [(800, "retransmission"), (1100, "server")])
+def test_retransmissions_and_interruptions_by_losses_are_one_cause(
+    server_ms: int, cause: str
+) -> None:
+    """Lost packets cost 8.25 s: 4.5 s of retransmissions, and an interruption of 3.75 s."""
+    capture = Written()
+    connection = Connection(capture, 40_000, (0.0, 30.0))
+    now = connection.open(0)
+    for copies in (0, 2, 2, 2, 4, 2, 2, 2):
+        sent = write_request(connection, now + 50, Exchange(0, 0, copies, 0, 0, 0))
+        connection.send(sent + 30, 1)
+        now = sent + 30 + server_ms
+        connection.send(now, 1, size=100)
+        connection.send(now, 0)
+    found = trace(capture.to_bytes())
+    row = select_rows(found.services, 0)
+    assert 8 * row["retransmission_s"] == pytest.approx(4.5, abs=1e-3)
+    assert 8 * row["interrupted_s"] == pytest.approx(3.75, abs=1e-3)
+    assert 8 * row["lost_packets_s"] == pytest.approx(8.25, abs=1e-3)
+    assert row["cause"] == cause
+    both = "with the interruptions, lost packets cost 1.03 s on average"
+    assert (both in found.verdict()) == (cause == "retransmission")

@@ -124,7 +124,7 @@ def request_table(
     added = np.minimum(added, parts["response"])
     parts["retransmission"] += added
     parts["response"] -= added
-    _move_silence_of_server(parts, service, separable)
+    _move_silence_of_server(parts, service, answered)
     waited = np.stack([parts[part] for part in LATENCY_PARTS]).sum(axis=0)
     unknown = np.isnan(rtt)
 
@@ -163,11 +163,11 @@ def request_table(
     }
 
 
-def _move_silence_of_server(parts: Table, service: Column, separable: Column) -> None:
+def _move_silence_of_server(parts: Table, service: Column, answered: Column) -> None:
     """Move the time of a server that was silent for much longer than usual to ``interrupted``."""
     server = parts["server"]
     for one in np.unique(service):
-        of_it = (service == one) & separable
+        of_it = (service == one) & answered
         usual = int(np.median(server[of_it])) if of_it.any() else 0
         shortest = max(MIN_INTERRUPTION_S * 1e9, MIN_SILENT_SERVER_RATIO * usual)
         silent = of_it & (server >= shortest)

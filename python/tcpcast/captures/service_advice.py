@@ -108,11 +108,9 @@ def latency_sentence(row: Row) -> str:
         return f"{SENTENCE_OF_CAUSE[cause](row)}; {ACTION_OF_CAUSE[cause]}"
     mean = float(row["mean_s"])
     text = (
-        f"{count_text(row['separable'], 'request')} to {service_label(row)} {_latency_clause(row)}"
+        f"{count_text(row['measured'], 'request')} to {service_label(row)} {_latency_clause(row)}"
     )
-    left = int(row["not_separable"]) - int(row["late"])
-    if left > 0:
-        text += f" (without {count_text(left, 'request')} that overlap or have no response)"
+    text += _overlap_clause(row)
     text += _late_clause(row)
     if cause == service.UNKNOWN:
         return f"{text}; the capture does not show the cause; {ACTION_OF_CAUSE[cause]}"
@@ -132,10 +130,25 @@ def latency_sentence(row: Row) -> str:
 def _latency_clause(row: Row) -> str:
     """Return ``take 35.0 ms on average, and at most 40.1 ms in 95 % of cases``."""
     mean = format_time(float(row["mean_s"]))
-    if row["separable"] == 1:
+    if row["measured"] == 1:
         return f"takes {mean}"
     p95 = format_time(float(row["last_byte_p95_s"]))
     return f"take {mean} on average, and at most {p95} in 95 % of cases"
+
+
+def _overlap_clause(row: Row) -> str:
+    """Return in parentheses which of the requests overlap, and how many are not counted."""
+    overlapping = int(row["measured"]) - int(row["separable"])
+    left = int(row["requests"]) - int(row["measured"]) - int(row["late"])
+    texts = []
+    if overlapping > 0:
+        overlap = "overlaps" if overlapping == 1 else "overlap"
+        texts.append(f"{overlapping:,} of them {overlap} with others")
+    if left > 0:
+        reason = "have no response" if overlapping else "overlap or have no response"
+        reason = "has no response" if overlapping and left == 1 else reason
+        texts.append(f"without {count_text(left, 'request')} that {reason}")
+    return f" ({'; '.join(texts)})" if texts else ""
 
 
 def _late_clause(row: Row) -> str:
@@ -156,8 +169,12 @@ def _cause_text(row: Row) -> str:
     cause = str(row["cause"])
     if cause not in service.AVOIDABLE_COMPONENTS:
         return CAUSE_PHRASES[cause]
-    share = format_percent(row[f"with_{cause}"] / row["separable"])
-    return f"{CAUSE_PHRASES[cause]} ({share} of the requests)"
+    share = format_percent(row[f"with_{cause}"] / row["measured"])
+    text = f"{CAUSE_PHRASES[cause]} ({share} of the requests"
+    if cause == service.RETRANSMISSION and row["retransmission_s"] < row["server_s"]:
+        lost = format_time(float(row["lost_packets_s"]))
+        text += f"; with the interruptions, lost packets cost {lost} on average"
+    return f"{text})"
 
 
 def _without_cause_clause(row: Row) -> str:
@@ -173,7 +190,7 @@ def _client_clause(row: Row) -> str:
     if not service.waits_client(row):
         return ""
     idle = format_time(float(row["client_idle_s"]))
-    average = " on average" if row["separable"] > 1 else ""
+    average = " on average" if row["measured"] > 1 else ""
     return (
         f"; the client waits {idle}{average} before a request; this wait is not part of the "
         "latency above"
@@ -190,7 +207,7 @@ def _others_clause(others: int, mean_s: float) -> str:
 
 
 def _interruption_sentence(row: Row) -> str:
-    count, hit = row["separable"], int(row["with_interrupted"])
+    count, hit = row["measured"], int(row["with_interrupted"])
     length, copies = format_time(float(row["interruption_s"])), int(row["interruption_copies"])
     start = format_time(float(row["interruption_start_s"]))
     longest = (
@@ -213,7 +230,7 @@ def _interruption_sentence(row: Row) -> str:
 
 def _no_response_sentence(row: Row) -> str:
     late, count = int(row["late"]), int(row["requests"])
-    others = _others_clause(row["separable"], float(row["mean_s"]))
+    others = _others_clause(row["measured"], float(row["mean_s"]))
     which = f"{late:,} of {count_text(count, 'request')}" if count > 1 else "the request"
     return f"{which} to {service_label(row)} got no response: {_late_reason(row)}{others}"
 
@@ -227,13 +244,13 @@ def _client_sentence(row: Row) -> str:
     )
     split = f" ({parts})" if parts else ""
     late = _late_clause(row)
-    if row["separable"] == 1:
+    if row["measured"] == 1:
         return (
             f"the client waited {idle} before its request to {service_label(row)}; server and "
             f"network took {mean}{split}{late}"
         )
     return (
-        f"the client waits {idle} on average before each of {row['separable']:,} requests to "
+        f"the client waits {idle} on average before each of {row['measured']:,} requests to "
         f"{service_label(row)}; server and network take {mean} on average{split}{late}"
     )
 

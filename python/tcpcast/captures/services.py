@@ -33,6 +33,10 @@ AVOIDABLE_COMPONENTS = (RETRANSMISSION, HELD, WINDOW, INTERRUPTION)
 """Components that have priority over the network, because a round trip cannot be avoided."""
 
 QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
+MIN_SEPARABLE_SHARE = 1 / 2
+"""Minimum share of the waiting time of answered requests in separable ones for the latency to cover
+only these. Losses also delay the acks of responses, so that the next request overlaps. Without
+these requests, a small part of the waiting time would decide the verdict."""
 MIN_AVOIDABLE_SHARE = 1 / 4
 """Minimum share of the total waiting time for an avoidable component to have priority over the
 network."""
@@ -87,7 +91,7 @@ def _dtype_for_value(value: Any) -> Any:
 
 def _service_row(name: str, every: Table) -> dict[str, Any]:
     """Return the row of one service."""
-    good = select_rows(every, every["separable"])
+    good = select_rows(every, _measured_requests(every))
     unanswered = every["outcome"] != ANSWERED
     late = unanswered & (
         (every["outcome"] != CAPTURE_ENDED) | (every["waited_s"] >= MIN_WAIT_FOR_RESPONSE_S)
@@ -101,6 +105,7 @@ def _service_row(name: str, every: Table) -> dict[str, Any]:
         "unanswered": int(unanswered.sum()),
         "not_separable": int((~every["separable"]).sum()),
         "separable": int(every["separable"].sum()),
+        "measured": int(good["server"].size),
         "request_bytes_p50": _latency_quantile(good["request_bytes"], 0.5),
         "response_bytes_p50": _latency_quantile(good["response_bytes"], 0.5),
     }
@@ -112,6 +117,7 @@ def _service_row(name: str, every: Table) -> dict[str, Any]:
     row |= {name: int(every[name].sum()) for name in ("client_pauses", "server_pauses")}
     row["mean_s"] = _mean_latency(whole)
     row |= {f"{part}_s": _mean_latency(good[f"{part}_s"]) for part in LATENCY_COMPONENTS}
+    row["lost_packets_s"] = _mean_latency(_lost_packets_s(good))
     row["delayed_ack_s"] = _mean_latency(good["delayed_ack_s"])
     row["client_idle_s"] = _mean_latency(good["client_idle_s"])
     row["rtt_s"] = _latency_quantile(good["rtt_s"], 0.5)
@@ -142,6 +148,27 @@ def _service_row(name: str, every: Table) -> dict[str, Any]:
         "cause": _cause_of_service(row),
         "slowest_cause": _slowest_requests_component(row),
     }
+
+
+def _measured_requests(every: Table) -> Column:
+    """Return a mask of the requests that the latency covers.
+
+    These are the separable requests, or all answered ones if they waited longer in the others.
+    """
+    answered = every["outcome"] == ANSWERED
+    waited = every["waited_s"]
+    separable_s, answered_s = waited[every["separable"]].sum(), waited[answered].sum()
+    most = separable_s >= MIN_SEPARABLE_SHARE * answered_s
+    return np.asarray(every["separable"] if most else answered)
+
+
+def _lost_packets_s(good: Table) -> Column:
+    """Return the time that lost packets cost each request, in seconds.
+
+    An interruption with copies of the data is a long series of retransmissions.
+    """
+    interrupted = np.where(good["copies"] > 0, good["interrupted_s"], 0.0)
+    return np.asarray(good["retransmission_s"] + interrupted)
 
 
 def _longest_interruption(good: Table) -> dict[str, Any]:
@@ -190,9 +217,10 @@ def _tap_location_of_service(good: Table) -> str:
 def _cause_of_service(row: dict[str, Any]) -> str:
     """Return the component with the largest share of the time that all requests waited.
 
-    Avoidable components have priority over the network.
+    Avoidable components have priority over the network. The two components that lost packets cause
+    are compared with the server together.
     """
-    count = row["separable"]
+    count = row["measured"]
     late, mean = row["late"], row["mean_s"]
     answered_s = mean * count if count else 0.0
     total = answered_s + row["late_wait_total_s"]
@@ -209,6 +237,8 @@ def _cause_of_service(row: dict[str, Any]) -> str:
     known = math.isfinite(server + network)
     first = max(causes, key=lambda part: causes[part], default=UNKNOWN)
     longest = causes.get(first, 0.0)
+    if first in (RETRANSMISSION, INTERRUPTION):
+        longest = max(longest, row["lost_packets_s"])
     least = max(server if known else rest, MIN_AVOIDABLE_SHARE * mean)
     if longest > 0 and longest >= least:
         return first

@@ -218,7 +218,7 @@ def _group_subject(table: Table, groups: Table, failures: int) -> Subject:
 
 def _waited_s(services: Table) -> Column:
     """Return the total time in seconds that the clients of each service waited."""
-    waited = np.nan_to_num(services["mean_s"]) * (services["requests"] - services["not_separable"])
+    waited = np.nan_to_num(services["mean_s"]) * services["measured"]
     return np.asarray(waited + services.get("late_wait_total_s", 0.0))
 
 

@@ -458,6 +458,7 @@ def _latency_text(row: Table) -> str:
     text += f" Shortest RTT {format_time(rtt)}." if rtt > 0 else ""
     unanswered = int(row["unanswered"])
     overlapping = int(row["not_separable"]) - unanswered
+    included = int(row["measured"] - row["separable"])
     if unanswered:
         have = "request has" if unanswered == 1 else "requests have"
         text += f" {unanswered:,} {have} no response in the capture"
@@ -465,9 +466,10 @@ def _latency_text(row: Table) -> str:
     if overlapping:
         overlap = "request that overlaps" if overlapping == 1 else "requests that overlap"
         text += (
-            f" Not included: {overlapping:,} {overlap} with others on the same"
-            f" connection (pipelining or several streams)."
+            f" {'Included' if included else 'Not included'}: {overlapping:,} {overlap} with others"
+            f" on the same connection (pipelining, several streams, or losses)"
         )
+        text += "; most of the waiting time belongs to them." if included else "."
     return text.strip()
 
 
