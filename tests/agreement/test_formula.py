@@ -108,7 +108,7 @@ def test_special_setting_warns_of_its_queue_and_timeouts() -> None:
     [
         ({"network.bottleneck.rate": "unlimited"}, "bottleneck with a rate"),
         ({"network.bottleneck.loss": "1%"}, "random loss"),
-        ({"network.bottleneck.queue": "red"}, "has RED"),
+        ({"network.bottleneck.queue": "red"}, "uses RED"),
         ({"network.ingress.loss": "1%"}, "ingress"),
         ({"network.egress.buffer": "20pkt"}, "window of 44"),
         ({"tcp.delayed_acks": True}, "delays ACKs"),
@@ -132,6 +132,79 @@ def test_every_formula_is_a_registered_engine() -> None:
     for name, row in FORMULAS.items():
         assert REGISTRY[name] is row
         assert row.load().__module__ == row.module
+
+
+ARRIVALS = {
+    "traffic": {
+        "kind": "transfers",
+        "size": {"distribution": "exponential", "mean": "12pkt", "minimum": "3pkt"},
+        "arrivals": {"distribution": "poisson", "rate": "40/s"},
+    },
+    "network": {"rtt": "50ms", "packet": "1500B", "bottleneck": {"rate": "10mbit"}},
+    "tcp": {"stack": "engset-newreno", "receiver_window": 44},
+    "run": {"transfers": 1000},
+}
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+def test_every_formula_has_steps(name: str) -> None:
+    packaged = ("web-10mbit", "lossy-path", "short-transfers")
+    scenarios = [Scenario.from_dict(ARRIVALS), *(load(each) for each in packaged)]
+    found = [one for each in scenarios for one in answer(each, [name]) if one.applies]
+    assert found
+    for one in found:
+        assert len(one.steps) >= 5
+        symbols = [step["symbol"] for step in one.steps]
+        assert len(symbols) == len(set(symbols))
+        assert all(step["source"] for step in one.steps)
+
+
+def values_of_steps(scenario: Scenario, engine: str) -> tuple[dict[str, Any], Any]:
+    (result,) = answer(scenario, [engine])
+    return {step["symbol"]: step["value"] for step in result.steps}, result
+
+
+@pytest.mark.parametrize(("sources", "overloads"), [(134, True), (10, False)])
+def test_steps_of_engset_follow_their_equations(sources: int, overloads: bool) -> None:
+    found, result = values_of_steps(web(traffic__sources=sources), "engset")
+    bits = 8 * found["F"] * found["P"]
+    equations = {
+        "ON0": found["m"] * found["RTT0"] + found["n"] * found["Delta*"],
+        "h0": bits / found["ON0"],
+        "s": found["C"] / found["h0"],
+        "a0": found["N"] * bits / ((found["OFF"] + found["ON0"]) * found["C"]),
+        "h1": found["T"] / found["J"],
+        "ON1": bits / found["h1"],
+        "U1": found["T"] / found["C"],
+    }
+    if overloads:
+        equations |= {
+            "h2": found["C"] / found["Jo"],
+            "ON2": bits / found["h2"],
+            "U2": found["N"] * bits / ((found["OFF"] + found["ON2"]) * found["C"]),
+            "h": (found["h1"] + found["h2"]) / 2,
+            "U": (found["U1"] + found["U2"]) / 2,
+            "Q": (found["ON"] - found["ON0"]) / (found["m'"] * found["Delta"]),
+            "L": found["U2"] * math.exp(-found["B"] * found["U2"] / found["Q"]),
+        }
+    else:
+        assert {"Jo", "h2", "ON2", "U2"}.isdisjoint(found)
+        equations |= {"h": found["h1"], "ON": found["ON1"], "U": found["U1"], "Q": 0, "L": 0}
+    assert {symbol: found[symbol] for symbol in equations} == pytest.approx(equations)
+    assert found["h"] == result["connection_rate_bps"]
+    assert found["Q"] == result["queue_mean_pkts"]
+
+
+def test_steps_of_classes_and_sizes_end_with_the_metrics() -> None:
+    classes, result = values_of_steps(load("two-classes"), "engset")
+    rates = [classes[f"h {name}"] for name in result.tables["by_class"]["name"]]
+    assert rates == result.tables["by_class"]["connection_rate_bps"].tolist()
+    assert classes["Q"] == result["queue_mean_pkts"]
+    sizes, result = values_of_steps(web(), "engset-sizes")
+    assert (sizes["h"], sizes["Q"]) == (result["connection_rate_bps"], result["queue_mean_pkts"])
+    arrivals, result = values_of_steps(Scenario.from_dict(ARRIVALS), "erlang")
+    assert arrivals["ON0"] * arrivals["slowdown"] == pytest.approx(result["completion_time_s"])
+    assert arrivals["rho"] == pytest.approx(40 * 12 * 1500 * 8 / 10e6, rel=0.02)
 
 
 def test_tables_for_many_sources_have_limited_size() -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast.answer import Answer, Metric, texts_to_notes
+from tcpcast.engines.formula.engset_steps import classes_steps, engset_steps
 from tcpcast.models.engset import (
     EngsetClass,
     Path,
@@ -109,6 +110,7 @@ def engset(scenario: Scenario) -> Answer:
         end = one.buffer_pkts
         queue = _queue_table_positions(max(one.buffer_for_loss(1e-9), 1.0) if end is None else end)
         time_above_queue = one.time_above(queue)
+        steps = engset_steps(inputs[0], one)
         isolated, sharing = one.isolated, one.sharing
         # Symbols by their names in the paper, None if undefined.
         symbols: dict[str, Any] = {
@@ -135,6 +137,7 @@ def engset(scenario: Scenario) -> Answer:
         except DomainError as error:
             raise NotApplicable(f"TCP-Engset does not cover these classes: {error}") from error
         result = all_classes
+        steps = classes_steps(all_classes, [group.name for group in scenario.populations])
         sizes = np.array([each.mean_size_pkts for each in all_classes.classes])
         sizes_alike = bool(sizes.max() <= MAX_TRUSTED_SIZE_RATIO * sizes.min())
         warnings = _warn_about_classes(scenario, all_classes, sizes)
@@ -186,6 +189,7 @@ def engset(scenario: Scenario) -> Answer:
         metrics=metrics,
         tables=tables,
         notes=texts_to_notes(warnings),
+        steps=steps,
         provenance={"intermediates": symbols},
     )
 

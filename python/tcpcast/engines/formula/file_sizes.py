@@ -14,6 +14,8 @@ from tcpcast.engines.formula.engset import (
     has_long_tail,
     path_of_class,
 )
+from tcpcast.engines.formula.engset_steps import link_steps, path_steps, source_steps
+from tcpcast.engines.formula.input_types import make_step
 from tcpcast.models.domain import LOSS_RATIO, WINDOW_BDPS
 from tcpcast.models.engset import engset_file_sizes, mean_idle_on_time_s
 from tcpcast.models.erlang import erlang_slowdown
@@ -84,6 +86,23 @@ def engset_sizes(scenario: Scenario) -> Answer:
             LOSS_RATIO: result.loss_ratio,
             WINDOW_BDPS: inputs.receiver_window_pkts / inputs.path.beta,
         },
+        steps=[
+            *link_steps(inputs.path, inputs.buffer_pkts),
+            *source_steps(inputs),
+            make_step("ON0", result.idle_on_time_s, "s", "E[ON0], mean over the sizes"),
+            make_step("m", result.queue_rounds, "1", "increase of ON0 per second of RTT"),
+            make_step("W", result.mean_window_pkts, "packet", "mean window of a packet"),
+            make_step("U", result.utilisation, "1", "sum over j of P_j x (1 - l)"),
+            make_step("Q", result.queue_mean_pkts, "packet", "sum over j of P_j Q(x)"),
+            make_step("L", result.loss_ratio, "1", "lost packets/packets that arrive at the link"),
+            make_step(
+                "ON",
+                result.on_time_s,
+                "s",
+                "sum of P_j j/sum of P_j j/T, T = ON0 + m Q Delta + F l/(1 - l) c",
+            ),
+            make_step("h", result.rate_bps, "bit/s", "8 F P/ON"),
+        ],
         provenance={
             "intermediates": {
                 "on0_s": result.idle_on_time_s,
@@ -148,6 +167,18 @@ def erlang(scenario: Scenario) -> Answer:
             "mean_size_pkts": Metric(mean),
         },
         notes=texts_to_notes(warnings),
+        steps=[
+            *link_steps(path, None),
+            *path_steps(path, window),
+            make_step("lambda", traffic.arrivals.rate, "1/s", "traffic.arrivals"),
+            make_step("F", mean, "packet", "mean of traffic.size"),
+            make_step("ON0", idle_s, "s", "mean time of a transfer on the idle path"),
+            make_step("s", servers, "1", "C ON0/(8 F P)"),
+            make_step("rho", load, "1", "lambda 8 F P/C"),
+            make_step("slowdown", time_s / idle_s, "1", "Erlang's delay system with s servers"),
+            make_step("ON", time_s, "s", "ON0 slowdown"),
+            make_step("h", bits / time_s, "bit/s", "8 F P/ON"),
+        ],
         provenance={"intermediates": {"on0_s": idle_s, "s": servers}},
     )
 
