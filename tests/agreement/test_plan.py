@@ -350,7 +350,7 @@ def test_full_link_without_finished_files_misses_the_target(simulated: Install) 
     simulated(measure)
     assert solve("users", web(), rate_bps=1e5).value == pytest.approx(200, abs=4)
     simulated(lambda s: measure(s) | {"utilisation": 0.5})
-    with pytest.raises(NotApplicable, match="has no connection_rate_bps"):
+    with pytest.raises(NotApplicable, match="gives no connection_rate_bps"):
         solve("users", web(), rate_bps=1e4)
 
 
