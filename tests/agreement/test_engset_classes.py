@@ -36,7 +36,7 @@ def test_sizes_that_differ_greatly_are_not_trusted() -> None:
     [
         ({"class__far__tcp__delayed_acks": True}, "delays ACKs"),
         ({"class__near__sources": 2000, "class__far__sources": 2000}, "at most 2,000,000"),
-        ({"network__bottleneck__queue": "red"}, "has RED"),
+        ({"network__bottleneck__queue": "red"}, "uses RED"),
     ],
 )
 def test_refusal_states_the_reason(changes: dict[str, Any], reason: str) -> None:

@@ -109,7 +109,7 @@ def test_unsupported_window_is_rejected() -> None:
 
 def test_path_formula_warns_on_a_full_link() -> None:
     (warning,) = run_engine("restart-sqrt").warnings
-    assert "a user gets 40 kbit/s" in warning
+    assert "a user achieves 40 kbit/s" in warning
     assert "--feed measured" in warning
     assert run_engine("restart-sqrt", {"traffic.sources": 5000}).notes == []
 

@@ -124,7 +124,7 @@ def test_model_without_receiver_window_warns_above_it(name: str) -> None:
         tcp__receiver_window=6, tcp__initial_window=2, network__bottleneck__loss="0.1%"
     )
     (result,) = answer(scenario, [name])
-    assert any("no receiver window" in text for text in result.warnings)
+    assert any("ignores the receiver window" in text for text in result.warnings)
     # no warning if a link keeps the flows below the window
     (limited,) = answer(scenario.with_changes({"network.bottleneck.rate": "10mbit"}), [name])
     assert limited.notes == []
@@ -202,7 +202,7 @@ def test_rest_of_round_has_a_larger_loss_than_algorithm_2() -> None:
     ("changes", "reason"),
     [
         ({"network.bottleneck.loss": "0%"}, "--feed measured"),
-        ({"network.bottleneck.loss": 1e-16}, "no loss"),
+        ({"network.bottleneck.loss": 1e-16}, "loss of 1e-16 as 0"),
         ({"class": [{"name": "a", "flows": 5}, {"name": "b", "flows": 5}]}, "one class"),
     ],
 )

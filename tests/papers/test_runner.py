@@ -260,7 +260,7 @@ def test_cell_prints_its_row_and_runs_only_its_simulation(
         assert f"Repeat with:\n  tcpcast reproduce engset --cell '{name}'\n" in out
     assert not list(tmp_path.glob("*paper"))
     assert command(made_up, "--cell", "Table 1") == 2
-    assert "requires a whole reproduction" in capsys.readouterr().err
+    assert "--cell are mutually exclusive" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

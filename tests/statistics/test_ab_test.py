@@ -205,7 +205,7 @@ def test_verdict_names_the_direction() -> None:
     [
         ({"metric": "nothing"}, "there is no metric nothing; use page_time_p95_s, for example"),
         ({"metric": "stall_ratio"}, "only metrics of both scenarios can be compared; use one of "),
-        ({"replications": 2}, "2 pairs give no interval; use at least 3"),
+        ({"replications": 2}, "2 pairs cannot give an interval; use at least 3"),
     ],
 )
 def test_wrong_requests_are_refused(arguments: dict[str, Any], message: str) -> None:

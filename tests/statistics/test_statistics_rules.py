@@ -287,8 +287,9 @@ def test_mser5_reports_a_run_that_is_too_short() -> None:
     assert not result.is_found
     assert result.index <= 500
     assert mser5(np.full(100, 3.25)) == Truncation(0, is_found=True)
-    for series in (np.ones(49), np.r_[np.ones(60), math.nan]):
-        with pytest.raises(DomainError, match="at least 50"):
+    wrong = {"at least 50": np.ones(49), "finite": np.r_[np.ones(60), math.nan]}
+    for reason, series in wrong.items():
+        with pytest.raises(DomainError, match=reason):
             mser5(series)
 
 

@@ -102,8 +102,8 @@ def test_hints_of_keys_are_the_descriptions_of_the_schema() -> None:
     }
     description = Messages.model_fields["size"].description
     assert description
-    assert hints["two-classes"]["network.rtt"].startswith("Base RTT of a packet and its ack")
-    assert hints["home"]["link.down.rate"].startswith("Rate of IP bytes")
+    assert hints["two-classes"]["network.rtt"].startswith("Idle RTT of a packet and its ack")
+    assert hints["home"]["link.down.rate"].startswith("Rate in IP bytes")
     # The description of messages, not of files.
     assert hints["home"]["class.call.traffic.size"].rstrip(".").lower() == description.lower()
     without = {key for of_file in hints.values() for key, hint in of_file.items() if not hint}

@@ -39,8 +39,8 @@ NO_TIME = (
     "which the connection was busy; print the time before each snapshot: date +%s.%N; ss -tin"
 )
 ONE_SNAPSHOT = (
-    "the log contains one snapshot of a connection, so its values cover the whole connection; "
-    "repeat ss during the transfer to see the present limit"
+    "the log contains only one snapshot of a connection, so the values are totals since its start; "
+    "repeat ss during the transfer to see what limits the rate"
 )
 
 HEADER = re.compile(rb"^\s*(Netid|State|Recv-Q)\s")

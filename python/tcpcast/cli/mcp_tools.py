@@ -296,12 +296,12 @@ def tools_by_name() -> dict[str, Tool]:
 CHANGES_HELP = (
     "Keys of the scenario to change: a table such as "
     '{"network.rtt": "50ms", "traffic.sources": 80}, or a list of KEY=VALUE. Keys are dotted. A '
-    "table as a value replaces the whole table of its key."
+    "value that is a table replaces the whole table at its key."
 )
 INSTRUCTIONS = (
-    "tcpcast answers what TCP does on a network: it measures captures, predicts a path by formulas "
-    "and simulation, simulates scenarios, and plans buffers, rates and populations. Call "
-    "`captures` first to see which files exist, then `trace` for each. The resource "
+    "tcpcast shows how TCP behaves on a network. It analyses captures, predicts the rate of a "
+    "path, simulates scenarios, and computes the buffer, rate or number of users that meets a "
+    "target. Call `captures` first to see which files exist, then `trace` for each. The resource "
     "tcpcast://schema is the JSON Schema of a scenario, and tcpcast://engines lists the engines "
     "with their domains. " + UNITS_HELP + " " + TRUST_HELP
 )
@@ -378,8 +378,8 @@ FILES_OUTPUT = {
 }
 CAPTURES_DESCRIPTION = (
     "Lists the captures and the scenarios in the folder of the server, with their sizes. Use the "
-    "name `file` as the argument `capture` of trace, or `scenario` of run and plan. There are no "
-    "warnings; `complete` is false if the folder has more files."
+    "name `file` as the argument `capture` of trace, or `scenario` of run and plan. The answer "
+    "contains no warnings. `complete` is false if the folder contains more files than are listed."
 )
 TRACE_DESCRIPTION = (
     "Measures why TCP transfers in a packet capture were slow. The answer has one row per "
@@ -392,9 +392,9 @@ TRACE_DESCRIPTION = (
     "SOURCE > DESTINATION."
 )
 PREDICT_DESCRIPTION = (
-    "Predicts the rate of a path, or the time of a transfer, from RTT, loss, rate and buffer by "
-    "formulas, or by simulation if no formula is reliable; the argument `packet` adds a "
-    "simulation. The verdict states the result. "
+    "Predicts the rate of a path, or the time of a transfer, from its RTT, loss, rate and buffer. "
+    "It uses formulas, or a simulation if no formula is reliable. The argument `packet` always "
+    "adds a simulation. The verdict states the result. "
     f"{TRUST_HELP} {UNITS_HELP}"
 )
 RUN_DESCRIPTION = (

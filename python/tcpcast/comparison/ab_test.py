@@ -25,6 +25,7 @@ from tcpcast.comparison.compare import main_metric
 from tcpcast.engines import RunOptions
 from tcpcast.engines import answer as run_engines
 from tcpcast.process.errors import DomainError, OptionError
+from tcpcast.quantity.readable_units import count_text
 from tcpcast.statistics import estimate_mean
 from tcpcast.statistics.intervals import student_quantile
 
@@ -125,7 +126,8 @@ def run_ab_test(
     count = DEFAULT_REPLICATIONS if replications is None and count == 1 else count
     if count < MIN_REPLICATIONS:
         raise OptionError(
-            "--replications", f"{count} pairs give no interval; use at least {MIN_REPLICATIONS}"
+            "--replications",
+            f"{count_text(count, 'pair')} cannot give an interval; use at least {MIN_REPLICATIONS}",
         )
     if metric is not None and metric not in METRICS:
         raise OptionError(

@@ -189,9 +189,9 @@ def mean_field(scenario: Scenario, options: RunOptions) -> Answer:
         longer_s = max_excess_delay_s(scenario, scale)
         if longer_s > MAX_EXCESS_SHARE * min(group.rtt_s for group in scenario.populations):
             warnings.append(
-                f"the base RTT is {time_text(longer_s)} longer than in the scenario, because the "
-                "transmission of a scaled packet takes longer, and the propagation delay is too "
-                "short to compensate for this; use a larger mean_field.flows"
+                f"the base RTT is {time_text(longer_s)} longer than in the scenario, because a "
+                "simulated packet represents several packets, and its transmission takes longer "
+                "than the propagation delay can compensate for; use a larger mean_field.flows"
             )
         # Losses depend on the order of single packets, which differs in the scaled queue.
         lost = answer.tables["cross"]["loss_ratio"] if "cross" in answer.tables else ()

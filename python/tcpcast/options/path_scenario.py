@@ -141,8 +141,8 @@ def ask_path(
         if ranges:
             raise OptionError(
                 "--size",
-                "a range cannot be combined with the total size of several flows or of a long "
-                f"transfer; omit {name_of('--size')}, or the range",
+                "cannot be combined with a range if there are several flows or the transfer is "
+                f"long; omit {name_of('--size')}, or the range",
             )
         amount_bytes = round(_read_size_pkts(values) * _payload_bytes(values))
         corners = [{**values, "size": None}]

@@ -150,7 +150,7 @@ def erlang(scenario: Scenario) -> Answer:
     if isinstance(traffic.size, Distribution) and has_long_tail(traffic.size):
         warnings.append(
             f"sizes have a long tail ({traffic.size.distribution}): small transfers wait behind "
-            "the windows of large ones, which do not share the link equally"
+            "the windows of large ones, so the transfers do not share the link equally"
         )
     if load > MAX_TRUSTED_LOAD:
         warnings.append(
