@@ -56,7 +56,7 @@ predict --rtt 100ms --loss 1% --points 5 | --points | no option is a range
 predict --rtt 100ms --loss 1%..2% --points 1 | --loss | 1 must be a number of values
 predict --rtt 100ms --loss 1% --csv --json | --csv | --json
 predict --rtt 100ms --loss 1%..2% --explain | --explain | single values
-predict --rtt 100ms --loss 1%..2% --flows 2 --size 1MB | --size | a range cannot
+predict --rtt 100ms --loss 1%..2% --flows 2 --size 1MB | --size | cannot be combined with a range
 predict --rtt 100ms --loss 1% --set network.rt=1s | network.rt
 # plan
 plan users web-10mbit --rate 10mbps | --rate | 10mbit
