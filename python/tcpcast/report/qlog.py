@@ -49,7 +49,7 @@ def qlog_text(scenario: Scenario, answers: Sequence[Answer]) -> str:
     tables = next((a.tables for a in answers if {"windows", "sequences"} <= a.tables.keys()), None)
     if tables is None:
         raise TcpcastError("no engine recorded flows; use --engine packet")
-    payload = scenario.populations[0].payload_bytes
+    groups = [group for group in scenario.populations for _ in range(group.count)]
     windows, packets = tables["windows"], tables["sequences"]
     states = tables.get("bbr")
     traces = [
@@ -60,9 +60,9 @@ def qlog_text(scenario: Scenario, answers: Sequence[Answer]) -> str:
                 "ODCID": f"{int(flow):016x}",
                 "time_format": "relative",
                 "reference_time": 0,
-                "protocol_type": ["QUIC" if scenario.populations[0].tcp.is_quic else "TCP"],
+                "protocol_type": ["QUIC" if groups[flow].tcp.is_quic else "TCP"],
             },
-            "events": _events(windows, packets, states, flow, payload),
+            "events": _events(windows, packets, states, flow, groups[flow].payload_bytes),
         }
         for flow in np.unique(windows["flow"])
     ]
