@@ -52,7 +52,7 @@ $(READY): $(BUILT_FROM) | $(UV)
 # Without the dependencies of tests and docs.
 $(DEMO): $(BUILT_FROM) | $(UV)
 	@sh .ci/check-tools "$(PYTHON)"
-	@echo "Building tcpcast into .venv; the first time takes about two minutes."
+	@echo "Building tcpcast into .venv; the first time takes some minutes."
 	@$(UV) sync --quiet --frozen --inexact --no-default-groups --extra plot --extra sweep \
 		--compile-bytecode
 	@$(BIN)/python -m compileall -q python/tcpcast

@@ -214,6 +214,22 @@ def test_refusal_states_the_reason(name: str, changes: dict[str, Any], reason: s
     assert reason in result.not_applicable
 
 
+@pytest.mark.parametrize("loss", [1e-12, 1e-16])
+def test_largest_window_of_tcp_limits_a_path_without_a_rate(loss: float) -> None:
+    """65,535 B shifted by 14 bits (RFC 7323): 1 GiB per RTT."""
+    scenario = Scenario.from_dict(
+        {
+            "network": {"rtt": "100ms", "bottleneck": {"loss": loss}},
+            "traffic": {"kind": "bulk", "flows": 2},
+            "run": {"duration": "1s"},
+        }
+    )
+    (result,) = answer(scenario, ["cubic-response"])
+    group = scenario.populations[0]
+    window = (65_535 << 14) / group.payload_bytes
+    assert result["send_rate_pps"] == pytest.approx(group.count * window / group.rtt_s)
+
+
 def test_default_run_uses_all_applicable_engines() -> None:
     engines = [result.engine for result in answer(lossy(run__duration="25s"))]
     # engines of other stacks only by name

@@ -88,6 +88,14 @@ def test_a_link_without_a_rate_has_no_queueing_delay() -> None:
     assert rate.reference > 10e6
 
 
+def test_the_simulated_flow_lasts_as_long_as_a_short_program() -> None:
+    """Within 5 RTTs, of which the handshake takes one, a flow sends 10, 20, 40 and 80 packets."""
+    path = PATH.with_changes({"network.bottleneck.rate": "1gbit"})
+    seconds = 5 * path.populations[0].rtt_s
+    sent = simulate_reference(path, "linux-cubic", seconds)["rate"] * seconds / (8 * 1500)
+    assert 70 <= sent <= 150
+
+
 def test_the_simulated_flow_is_a_mean_over_several_random_losses() -> None:
     """One run of 2 s with a loss of 1 % had a standard deviation of 32 % of its rate."""
     rates = [

@@ -145,8 +145,9 @@ def _overlap_clause(row: Row) -> str:
         overlap = "overlaps" if overlapping == 1 else "overlap"
         texts.append(f"{overlapping:,} of them {overlap} with others")
     if left > 0:
-        reason = "have no response" if overlapping else "overlap or have no response"
-        reason = "has no response" if overlapping and left == 1 else reason
+        reason = "has no response" if left == 1 else "have no response"
+        if not overlapping:
+            reason = f"{'overlaps' if left == 1 else 'overlap'} or {reason}"
         texts.append(f"without {count_text(left, 'request')} that {reason}")
     return f" ({'; '.join(texts)})" if texts else ""
 

@@ -42,9 +42,7 @@ def bbr(scenario: Scenario) -> Answer:
             Suggestion({"network.bottleneck.rate": "10mbit"}),
         )
     flows, loss = group.count, path.loss
-    window, of_window = largest_window_and_source(
-        group, path.capacity_pps * group.rtt_s / group.count
-    )
+    window, of_window = largest_window_and_source(group, path)
     # On its own link, each flow is independent of the others.
     is_alone, capacity = not path.link.shared, path.capacity_pps
     bound = bbr_bound(

@@ -95,8 +95,7 @@ def collect_path_inputs(
     tcp = scenario.populations[0].tcp
     # Measured values already include the effects of links.
     limit = path if measured is None and path.has_rate else None
-    bdp = path.capacity_pps * group.rtt_s / group.count if measured is None else 0.0
-    window, of_window = largest_window_and_source(group, bdp)
+    window, of_window = largest_window_and_source(group, path if measured is None else None)
     of_window += ": unlimited" if math.isinf(window) else ""
     steps += [
         make_step("b", tcp.packets_per_growth, "packet", packets_per_ack_source_text(tcp)),
@@ -114,14 +113,15 @@ def collect_path_inputs(
     )
 
 
-def largest_window_and_source(group: Population, bdp_pkts: float) -> tuple[float, str]:
+def largest_window_and_source(group: Population, path: PathView | None) -> tuple[float, str]:
     """Return the largest window of a flow in packets, and what sets it.
 
     The send buffer and TCP itself are named only if they are smaller than the flow's share of the
-    BDP, ``bdp_pkts``, because almost all links are filled by smaller windows.
+    BDP, because smaller windows fill almost all links. ``path`` is None if a simulation, which
+    respects them, measured the loss.
     """
     window, allowed = float(group.tcp.receiver_window), min(group.allowed_windows_pkts)
-    if allowed >= min(window, bdp_pkts):
+    if path is None or allowed >= min(window, path.capacity_pps * group.rtt_s / group.count):
         return window, "tcp.receiver_window"
     return allowed, "largest window of TCP or of tcp.socket_buffers"
 
